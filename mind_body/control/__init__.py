@@ -1,0 +1,1 @@
+"""What is allowed: brake, dial, and the one reader of both."""

@@ -1,0 +1,104 @@
+"""Door: the brake and dial files of a Mind.
+
+1. One reader, used by every organ before every consequence. It fails closed: what is absent, unreadable, out of bounds, owned by
+   the wrong user or writable by others is `Held(reason)`.
+2. Owned by root, or by the owner of the home under `--home`; writable by nobody else. The same holds for their directory, since who
+   may rename there may release.
+3. Written whole: temporary file, fsync, rename, fsync of the directory.
+"""
+
+import json
+import os
+import stat
+from pathlib import Path
+from typing import TypeVar
+
+from mind_body.config import Settings, parse_settings, read_toml
+from mind_body.control.effective import BrakeFile, Control, DialFile, Held, effective
+from mind_body.errors import ConfigError, StorageError
+from mind_body.home import Home
+
+S = TypeVar("S", bound=Settings)
+
+
+def read_control(home: Home, name: str) -> Control:
+    """What this Mind may do now. Never raises."""
+    directory = home.control_dir(name)
+    owners = {0} | ({home.root.stat().st_uid} if home.root is not None and home.root.exists() else set())
+    fault = _ownership_fault(directory, owners)
+    if fault:
+        return Held(fault)
+    brake = _read(directory / "brake.toml", BrakeFile, owners)
+    dial = _read(directory / "dial.toml", DialFile, owners)
+    return effective(brake, dial)
+
+
+def read_dial(home: Home, name: str) -> DialFile:
+    """The dial as written, for the verb that turns it; raises ConfigError."""
+    path = home.control_dir(name) / "dial.toml"
+    return parse_settings(DialFile, read_toml(path), str(path))
+
+
+def write_brake(home: Home, name: str, brake: BrakeFile) -> None:
+    _write(
+        home.control_dir(name) / "brake.toml",
+        "# Written by `mind brake`. Readable by organs, writable by the operator alone.",
+        brake,
+    )
+
+
+def write_dial(home: Home, name: str, dial: DialFile) -> None:
+    _write(
+        home.control_dir(name) / "dial.toml",
+        "# Written by `mind dial`. Cadence is base_cooldown_s / heat; run cap is base_run_usd * heat.",
+        dial,
+    )
+
+
+def _read(path: Path, shape: type[S], owners: set[int]) -> S | str:
+    fault = _ownership_fault(path, owners)
+    if fault:
+        return fault
+    try:
+        return parse_settings(shape, read_toml(path), str(path))
+    except ConfigError as error:
+        return str(error)
+
+
+def _ownership_fault(path: Path, owners: set[int]) -> str | None:
+    try:
+        found = path.lstat()
+    except OSError as error:
+        return f"{path} cannot be read ({error.strerror}); `mind brake` writes it"
+    if stat.S_ISLNK(found.st_mode):
+        return f"{path} is a symbolic link, and control files must be themselves"
+    if found.st_uid not in owners:
+        return f"{path} belongs to user {found.st_uid}, who may not hold the brake; chown it to root or to the home's owner"
+    if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{path} is writable by others; chmod go-w it"
+    return None
+
+
+def _write(path: Path, comment: str, values: Settings) -> None:
+    lines = [comment, *(f"{key} = {_toml(value)}" for key, value in values.model_dump().items())]
+    part = path.with_name(path.name + ".part")
+    try:
+        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644), "w") as file:
+            file.write("\n".join(lines) + "\n")
+            file.flush()
+            os.fchmod(file.fileno(), 0o644)
+            os.fsync(file.fileno())
+        part.rename(path)
+        directory = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fsync(directory)
+        finally:
+            os.close(directory)
+    except OSError as error:
+        raise StorageError(f"{path} could not be written ({error.strerror}); it is as it was") from error
+
+
+def _toml(value: object) -> str:
+    # A JSON string is a TOML basic string; numbers and booleans are spelled alike.
+    return json.dumps(value)

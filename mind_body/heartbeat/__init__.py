@@ -1,0 +1,1 @@
+"""The organ that decides who may act, and when."""

@@ -1,0 +1,89 @@
+"""Shapes: where things lie. One home directory for people without systemd; the system's own directories under it.
+
+    --home DIR / MIND_HOME        under systemd
+    config.toml                   /etc/mind/config.toml
+    minds/NAME.toml               /etc/mind/minds/NAME.toml
+    persona/NAME.md               /etc/mind/persona/NAME.md
+    control/NAME/                 /etc/mind/control/NAME/
+    credentials/                  /etc/mind/credentials/
+    state/NAME/mind.db            /var/lib/mind/NAME/mind.db
+    run/*.sock                    /run/mind/*.sock
+
+A unix socket's path is at most 107 bytes (unix(7)); where the home is too deep for that, `run` is a short private directory that
+`mind status` names.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+SOCKET_PATH_MAX = 100
+"""Bytes; 107 is the kernel's limit, the rest is room for a suffix."""
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]{0,31}")
+"""A Mind's name: it becomes a unit instance, a file name and a socket name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """Every path of one host's Minds."""
+
+    root: Path | None
+    """The home directory, or None under systemd's layout."""
+    etc: Path
+    state: Path
+    run: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.etc / "config.toml"
+
+    @property
+    def minds_dir(self) -> Path:
+        return self.etc / "minds"
+
+    def mind_file(self, name: str) -> Path:
+        return self.minds_dir / f"{name}.toml"
+
+    def persona_file(self, name: str) -> Path:
+        return self.etc / "persona" / f"{name}.md"
+
+    def control_dir(self, name: str) -> Path:
+        return self.etc / "control" / name
+
+    @property
+    def credentials(self) -> Path:
+        return self.etc / "credentials"
+
+    def mind_dir(self, name: str) -> Path:
+        return self.state / name
+
+    def mind_db(self, name: str) -> Path:
+        return self.mind_dir(name) / "mind.db"
+
+    @property
+    def mouth_socket(self) -> Path:
+        return self.run / "mouth.sock"
+
+    @property
+    def heartbeat_socket(self) -> Path:
+        return self.run / "heartbeat.sock"
+
+    def persona_socket(self, name: str) -> Path:
+        return self.run / f"persona@{name}.sock"
+
+    def lock_file(self, organ: str, name: str | None = None) -> Path:
+        """What who holds a run (or is the daemon of this host) holds an flock on."""
+        return self.run / (f"{organ}@{name}.lock" if name else f"{organ}.lock")
+
+
+def system_home() -> Home:
+    return Home(root=None, etc=Path("/etc/mind"), state=Path("/var/lib/mind"), run=Path("/run/mind"))
+
+
+def directory_home(root: Path, short_run: Path) -> Home:
+    """The layout below one directory. `short_run` stands in for `root/run` where a socket's path would not fit."""
+    run = root / "run"
+    longest = run / f"persona@{'x' * 32}.sock"
+    if len(bytes(longest)) > SOCKET_PATH_MAX:
+        run = short_run
+    return Home(root=root, etc=root, state=root / "state", run=run)

@@ -1,0 +1,1 @@
+"""The machine: sockets, locks, notifications, child processes, sandboxes."""

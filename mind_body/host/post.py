@@ -1,0 +1,45 @@
+"""Wiring: what every organ stands on, made the same way under systemd, under `mind up`, and by hand.
+
+The lock is taken first, then the poke socket: handed over (LISTEN_FDS) or bound here. Crash points are armed and the journal
+configured before anything else can happen.
+"""
+
+from dataclasses import dataclass
+
+from mind_body import crash, log
+from mind_body.config import HostConfig, environment, read_host_config
+from mind_body.errors import MindBodyError
+from mind_body.home import Home
+from mind_body.host.activation import listen_fds
+from mind_body.host.liveness import Hold, take_hold
+from mind_body.host.notify import Notify
+from mind_body.host.poke import Pokes, adopt_poke_socket, open_poke_socket
+from mind_body.ids import new_id
+
+
+@dataclass(frozen=True, slots=True)
+class Post:
+    """One organ's place on this host."""
+
+    home: Home
+    host: HostConfig
+    journal: log.Journal
+    pokes: Pokes
+    notify: Notify
+    hold: Hold
+    """Its holder id is this process's identity as a holder of runs."""
+
+
+def open_post(organ: str, home: Home, mind: str | None = None) -> Post:
+    """Raises MindBodyError when another process is this organ already, ConfigError for a file that cannot be used."""
+    host = read_host_config(home)
+    log.configure(host.log_level, host.log_format, under_systemd=bool(environment.get("JOURNAL_STREAM")))
+    crash.arm(environment.get("MIND_CRASH_AT"), environment.get("MIND_CRASH_MARK"))
+    hold = take_hold(home.lock_file(organ, mind), new_id())
+    if hold is None:
+        whose = f"{organ} of '{mind}'" if mind else organ
+        raise MindBodyError(f"another process is the {whose} already ({home.lock_file(organ, mind)} is locked)")
+    path = {"mouth": home.mouth_socket, "heartbeat": home.heartbeat_socket}.get(organ) or home.persona_socket(mind or "")
+    handed = listen_fds(environment)
+    bound = adopt_poke_socket(next(iter(handed.values()))) if handed else open_poke_socket(path)
+    return Post(home, host, log.Journal(organ, mind), Pokes(bound), Notify(environment), hold)

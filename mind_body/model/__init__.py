@@ -1,0 +1,1 @@
+"""The providers: one small port, and those who answer through it."""
