@@ -1,0 +1,43 @@
+# `make demo` talks to a Persona on this machine; `make test` checks everything. One .venv for all of it; see .ci/setup for its parts.
+
+override SAY := $(value SAY)
+export SAY
+PYTEST := .venv/bin/python -m pytest
+
+.PHONY: help venv demo test test-long probes clean
+
+help:
+	@echo 'make demo             chat with a Persona: a private homeserver, a small local model, nothing left behind'
+	@echo 'make demo SAY="hi"    say that, print the answer, end'
+	@echo 'make venv             everything the demo, the tests and the probes need, in .venv and .npm'
+	@echo 'make test             linters, types, docs, unit tests, and tests with the real parts'
+	@echo 'make test-long        the full campaigns'
+	@echo 'make probes           ask the outside world the questions that wire.md answers, and measure'
+	@echo 'make clean            remove what the above made'
+
+venv: .venv/.tests
+
+# Asked before anything is installed: minutes of waiting should not end in "no terminal".
+demo:
+	@test -n "$$SAY" || test -t 0 || { echo 'There is no terminal to chat in: say something with make demo SAY="hello".' >&2; exit 1; }
+	@$(MAKE) --no-print-directory --silent .venv/.demo
+	@.venv/bin/mind demo $${SAY:+--say "$$SAY"}
+
+test: .venv/.tests
+	@$(PYTEST) -m 'not long' tests/unit tests/real
+
+test-long: .venv/.tests
+	@$(PYTEST) tests/unit tests/real
+
+probes: .venv/.tests
+	@set -e; for probe in probes/*.py; do echo "== $$probe"; .venv/bin/python "$$probe"; done
+
+clean:
+	rm -rf .venv .npm .demo .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.demo: pyproject.toml .ci/setup
+	@.ci/setup demo
+
+.venv/.tests: .venv/.demo
+	@.ci/setup tests
