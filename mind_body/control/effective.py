@@ -8,8 +8,8 @@ from typing import Annotated, Literal, TypeAlias
 
 from pydantic import Field
 
-from mind_body.config import Settings
 from mind_body.money import MicroUsd, parse_usd
+from mind_body.settings import Settings
 
 
 class BrakeFile(Settings):

@@ -1,0 +1,118 @@
+"""Shapes: the settings of our own files, with every default. `config.py` reads them; `mind new` writes them out, commented.
+
+The sentence below a setting is its documentation: `cli/template.py` puts it into the files that people edit, so write it for them.
+"""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Seconds = Annotated[float, Field(ge=0)]
+Positive = Annotated[float, Field(gt=0)]
+
+
+class Settings(BaseModel):
+    """A table of one of our own files: frozen, and closed to keys it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class HostConfig(Settings):
+    """`config.toml`: what holds for every Mind of the host."""
+
+    look_s: Positive = 30.0
+    """How often each daemon looks by itself; pokes only make it sooner (design §2)."""
+    start_grace_s: Positive = 120.0
+    """A run that nobody adopted is closed as dead after this (design §3)."""
+    restart_min_s: Positive = 0.5
+    restart_max_s: Positive = 60.0
+    """`mind up` restarts what died after a wait that doubles from the first to the second."""
+    sync_timeout_s: Positive = 30.0
+    """How long the homeserver may hold one /sync open."""
+    gap_max_events: Annotated[int, Field(ge=1)] = 1000
+    gap_max_days: Positive = 7.0
+    """How far a hole in a room's timeline is paged back; beyond it she is told how many she missed."""
+    context_keep_days: Positive = 30.0
+    """Context (what nobody addressed to her) is deleted after this."""
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    log_format: Literal["text", "json"] = "text"
+
+
+class MatrixConfig(Settings):
+    """`[matrix]`: who she is."""
+
+    homeserver: Annotated[str, Field(pattern=r"^https?://")]
+    user: Annotated[str, Field(pattern=r"^@[^:\s]+:\S+$")]
+    login: Literal["password", "token"] = "password"
+    """What `credentials/NAME.matrix-password` or `credentials/NAME.matrix-token` holds."""
+
+
+class PeopleConfig(Settings):
+    """`[people]`: three lists of user ids or globs (`@*:example.org`), and the rooms she acts in. Roles come from the id alone."""
+
+    operators: tuple[str, ...] = ()
+    may_address: tuple[str, ...] = ("*",)
+    """Whose messages can be mail. An operator always may."""
+    may_steer: tuple[str, ...] = ()
+    """Who may steer her work; read by the Self organ when it exists, and shown to her as a role now."""
+    may_invite: tuple[str, ...] = ("*",)
+    """Whose invites are accepted. An operator's always are."""
+    bots: tuple[str, ...] = ()
+    """Accounts that are not persons."""
+    rooms: tuple[str, ...] = ("*",)
+    """Room ids or globs where anything can be mail."""
+    open_rooms: tuple[str, ...] = ()
+    """Rooms that share one conversation with the public ones (design §5)."""
+
+
+class ModelConfig(Settings):
+    """`[model]`: whose answers she speaks."""
+
+    provider: Literal["local", "openai", "claude"] = "local"
+    model: str = ""
+    """The provider's name for it; empty is the provider's default."""
+    base_url: str = ""
+    """`openai`: the server, up to and including /v1. `claude`: the Messages API, empty for Anthropic's own."""
+    window_tokens: Annotated[int, Field(ge=2048)] | None = None
+    """The context window where the provider does not tell it; unknown counts as 128,000."""
+    max_output_tokens: Annotated[int, Field(ge=16)] | None = None
+    timeout_s: Positive = 600.0
+    """A model call without a byte for this long is a fault."""
+    credential: Literal["none", "api-key", "oauth-token"] = "none"
+    """What `credentials/NAME.model-key` holds."""
+    cli: str = ""
+    """`claude`: path of the binary; empty looks in the places that `mind doctor` names."""
+    sandbox: bool = True
+    """`claude`: hold the child in bubblewrap. Off only where the kernel forbids namespaces, which `mind doctor` says."""
+
+
+class PersonaConfig(Settings):
+    """`[persona]`: how she takes turns."""
+
+    linger_s: Seconds = 60.0
+    """How long she stays, session open and without a run, after her last turn."""
+    children: Annotated[int, Field(ge=1)] = 2
+    """`claude`: lingering children at most; the longest idle is closed first."""
+    max_turns: Annotated[int, Field(ge=1, le=64)] = 4
+    """Turns in one run (design §3)."""
+    acts: tuple[Literal["say", "react"], ...] = ("say", "react")
+    """The fields of a reply that this Mind may use."""
+    silence: Literal["allowed", "never-when-addressed"] = "allowed"
+    doctrine: tuple[str, ...] = ()
+    """Files beside `persona/NAME.md` that go before it in her system prompt; together at most 96 KiB."""
+    language: Literal["en"] = "en"
+    """The catalogue that fixed notices are taken from."""
+    debounce_s: Seconds = 1.5
+    debounce_max_s: Seconds = 5.0
+    """A message waits this long for the next one of the same breath, at most the second from the first on (design §9)."""
+    beat: bool = False
+    """A scheduled wake every `base_cooldown_s / heat` of the dial, even when nobody spoke."""
+
+
+class MindConfig(Settings):
+    """`minds/NAME.toml`: one Mind."""
+
+    matrix: MatrixConfig
+    people: PeopleConfig = PeopleConfig()
+    model: ModelConfig = ModelConfig()
+    persona: PersonaConfig = PersonaConfig()
