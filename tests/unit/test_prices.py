@@ -121,8 +121,6 @@ def test_a_misspelt_price_names_the_file_and_the_key(tmp_path: Path) -> None:
 
 def test_a_book_without_models_is_refused(tmp_path: Path) -> None:
     home = directory_home(tmp_path, tmp_path / "run")
-    (tmp_path / "prices.toml").write_text('as_of = "2026-11-30"
-model = []
-')
+    (tmp_path / "prices.toml").write_text('as_of = "2026-11-30"\nmodel = []\n')
     with pytest.raises(ConfigError, match="model"):
         read_prices(home)
