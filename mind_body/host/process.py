@@ -17,6 +17,7 @@ import shutil
 import signal
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Literal
 
 import psutil  # noqa: TID251 - its home
@@ -213,10 +214,10 @@ def _plug(plugs: Mapping[int, Plug], ours: dict[int, int], theirs: list[int]) ->
 
 
 def _keep_private() -> None:
-    for name in os.listdir("/proc/self/fd"):
+    for entry in Path("/proc/self/fd").iterdir():
         with contextlib.suppress(OSError):  # the listing's own descriptor is closed by now
-            if int(name) >= FIRST_FD:
-                os.set_inheritable(int(name), False)
+            if int(entry.name) >= FIRST_FD:
+                os.set_inheritable(int(entry.name), False)
 
 
 def _place(pass_fds: Sequence[int], sockets: Mapping[str, int], theirs: list[int]) -> list[tuple[int, int, int]]:
