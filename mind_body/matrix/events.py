@@ -198,7 +198,7 @@ def _parse_message(content: dict[str, Any], raw: dict[str, Any], header: dict[st
 def _said_words(content: dict[str, Any], raw: dict[str, Any], *, quoting: bool) -> dict[str, Any]:
     body, html = text_of(content, "body"), text_of(content, "formatted_body")
     if quoting:
-        body, html = strip_reply_fallback(body), _MX_REPLY.sub("", html)
+        body, html = strip_reply_fallback(body), _strip_mx_reply(html)
     return {
         "msgtype": "m.sticker" if raw.get("type") == "m.sticker" else text_of(content, "msgtype") or "m.text",
         "body": body,
@@ -275,7 +275,6 @@ _STATE: dict[str, _Parser] = {
     "m.room.tombstone": _parse_tombstone,
 }
 
-_MX_REPLY = re.compile(r"<mx-reply>.*?</mx-reply>", re.DOTALL | re.IGNORECASE)
 _QUOTE_LEAD = re.compile(r"> (\* )?<@[^>\n]+>")
 
 
@@ -289,6 +288,13 @@ def strip_reply_fallback(body: str) -> str:
         quoted += 1
     rest = lines[quoted + 1 :] if quoted < len(lines) and not lines[quoted].strip() else lines[quoted:]
     return "\n".join(rest)
+
+
+def _strip_mx_reply(html: str) -> str:
+    # By searching, not by a pattern: a stranger's HTML must not cost quadratic time.
+    lowered = html.lower()
+    end = lowered.find("</mx-reply>")
+    return html[end + len("</mx-reply>") :] if lowered.lstrip().startswith("<mx-reply>") and end >= 0 else html
 
 
 def _relations(relation: dict[str, Any]) -> tuple[str | None, str | None]:
