@@ -89,6 +89,7 @@ CREATE TABLE said (
     reason TEXT
 );
 CREATE INDEX said_unsent ON said (room_id, place) WHERE state IN ('queued', 'attempted');
+CREATE INDEX said_turn ON said (turn_id) WHERE turn_id IS NOT NULL;
 CREATE INDEX said_event ON said (event_id) WHERE event_id IS NOT NULL;
 CREATE TABLE run (
     id TEXT PRIMARY KEY,
@@ -155,11 +156,16 @@ CREATE TABLE turn (
 CREATE INDEX turn_session ON turn (session_id, number);
 CREATE INDEX turn_open ON turn (run_id) WHERE state = 'opened';
 CREATE INDEX turn_ended ON turn (ended_at);
+CREATE INDEX turn_conversation ON turn (conversation, opened_at);
 CREATE TABLE turn_heard (
     turn_id TEXT NOT NULL, seq INTEGER NOT NULL, role TEXT NOT NULL CHECK (role IN ('mail', 'context')),
     PRIMARY KEY (turn_id, seq)
 ) WITHOUT ROWID;
 CREATE INDEX turn_heard_seq ON turn_heard (seq);
+CREATE TABLE turn_room (
+    turn_id TEXT NOT NULL, room_id TEXT NOT NULL, name TEXT NOT NULL,
+    PRIMARY KEY (turn_id, room_id)
+) WITHOUT ROWID;
 CREATE TABLE pause (
     cause TEXT PRIMARY KEY, until INTEGER NOT NULL, reason TEXT NOT NULL, strikes INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;

@@ -1,0 +1,88 @@
+"""Shapes: what a turn is chosen from, and what T3a and T3b write (design §3)."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from mind_body.mind.records import Heard, Room, TurnState
+
+IN_HISTORY = frozenset({TurnState.REPLIED, TurnState.UNREADABLE, TurnState.REFUSED})
+"""Turns that the model has answered: part of their session for good. A lost, failed or limited one is not."""
+CLOSING = IN_HISTORY
+"""Turns that close their rows; after any other the rows stay pending."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mail:
+    """A pending row of mail, with what happened to it so far."""
+
+    heard: Heard
+    conversation: str
+    lost: int = 0
+    """Lost turns that it was part of."""
+    killed_alone: bool = False
+    """The newest of those had no other mail: then it is this one that kills."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewTurn:
+    """A turn about to be opened."""
+
+    id: str
+    run_id: str
+    session_id: str
+    number: int
+    conversation: str
+    input: str
+    mail: tuple[int, ...] = ()
+    context: tuple[int, ...] = ()
+    rooms: tuple[tuple[str, str], ...] = ()
+    """Room id and the name under which this turn introduces it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnd:
+    """What came of a turn."""
+
+    state: TurnState
+    why: str | None = None
+    sent: tuple[dict[str, Any], ...] = ()
+    """`{"at": call, "text": …}` for every call after the first."""
+    received: tuple[dict[str, Any], ...] = ()
+    """`{"at": call, "text": …, "blocks": […]}` for every answer."""
+    cost_micro_usd: int = 0
+    uncached_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_5m_tokens: int = 0
+    cache_write_1h_tokens: int = 0
+    output_tokens: int = 0
+    model_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SessionUse:
+    """The session's figures after a turn that is in its history."""
+
+    cursor: str | None
+    prefix_tokens: int
+    window_tokens: int
+    ceiling_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """What an event that a message answers, or whose thread it is in, is to her."""
+
+    seq: int | None
+    """Its heard row; None for one of her own."""
+    room_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """One message of an earlier session: theirs or her own."""
+
+    room: Room
+    at: int
+    heard: Heard | None
+    said: str
+    """Her own text; empty where `heard` is set."""
