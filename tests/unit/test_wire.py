@@ -129,7 +129,7 @@ def test_state_is_read_and_the_same_type_without_a_state_key_changes_nothing() -
     member = parse("m.room.member", {"membership": "invite", "displayname": "Ada", "is_direct": True}, state_key="@ada:x")
     assert isinstance(member, Member)
     assert (member.user_id, member.membership, member.name, member.direct) == ("@ada:x", "invite", "Ada", True)
-    shapes = [
+    shapes: list[tuple[str, dict[str, str], type[Event]]] = [
         ("m.room.join_rules", {"join_rule": "public"}, JoinRules),
         ("m.room.name", {"name": "hall"}, Name),
         ("m.room.encryption", {"algorithm": "m.megolm.v1.aes-sha2"}, Encryption),
