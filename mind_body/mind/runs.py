@@ -81,9 +81,9 @@ def end_run(  # noqa: PLR0917 - a record's columns, in their order
     return changed.rowcount == 1
 
 
-def close_dead_run(tx: Transaction, run: Run, reason: str, now: int) -> bool:
-    """End `run` as dead, if it is still as it was found, and mark its open turns lost; their rows stay pending."""
-    if not end_run(tx, run.id, run.holder, DEAD, reason, now):
+def close_dead_run(tx: Transaction, run: Run, reason: str, now: int, outcome: str = DEAD) -> bool:
+    """End `run`, if it is still as it was found, and mark its open turns lost; their rows stay pending."""
+    if not end_run(tx, run.id, run.holder, outcome, reason, now):
         return False
     tx.execute("UPDATE turn SET state = 'lost', ended_at = ?, why = ? WHERE run_id = ? AND state = 'opened'", (now, reason, run.id))
     return True

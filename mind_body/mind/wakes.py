@@ -3,41 +3,13 @@
 Mail counts where she can answer it: pending, in a room that she has joined.
 """
 
-from dataclasses import dataclass
-
-from mind_body.mind.records import Pause, Run, RunKind
+from mind_body.mind.records import RunKind
 from mind_body.mind.runs import live_run, read_pauses, recent_runs
 from mind_body.mind.store import Transaction
+from mind_body.mind.wake_facts import PendingMail, WakeFacts
 
 HISTORY = 16
 """Ended runs that are looked back on; more fruitless ones in a row than this change no back-off."""
-
-
-@dataclass(frozen=True, slots=True)
-class PendingMail:
-    """The mail of one conversation that no turn has closed."""
-
-    conversation: str
-    count: int
-    oldest_at: int
-    newest_at: int
-    senders: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class WakeFacts:
-    """Everything in the mind that a wake depends on."""
-
-    pending: tuple[PendingMail, ...]
-    """Oldest mail first."""
-    live: Run | None
-    pauses: tuple[Pause, ...]
-    recent: tuple[Run, ...]
-    """Ended runs, newest first."""
-    first_heard_at: int | None
-    """When she first heard anything that is still stored."""
-    active_conversation: str | None
-    """Where she last took a turn or heard something, of the conversations that she is still in."""
 
 
 def read_wake_facts(tx: Transaction, kind: RunKind = RunKind.PERSONA_TURN, *, beat: bool = False) -> WakeFacts:
