@@ -33,7 +33,7 @@ def admit_said(tx: Transaction, rows: Sequence[NewSaid], turn_id: str | None, no
                 row.kind,
                 row.room_id,
                 row.event_type,
-                json.dumps(row.content, ensure_ascii=False),
+                json.dumps(row.content),
                 row.thread,
                 row.reply_to,
                 row.after_said,
@@ -88,7 +88,8 @@ def mark_attempted(tx: Transaction, said_id: str, device_id: str, now: int, *, r
 def mark_sent(tx: Transaction, said_id: str, event_id: str) -> None:
     """T4b."""
     tx.execute(
-        "UPDATE said SET state = 'sent', event_id = ?, not_before = 0, reason = NULL WHERE id = ? AND state IN ('queued', 'attempted')",
+        "UPDATE said SET state = 'sent', event_id = ?, not_before = 0, reason = NULL"
+        " WHERE id = ? AND state IN ('queued', 'attempted')",
         (event_id, said_id),
     )
 
