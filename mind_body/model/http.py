@@ -56,6 +56,8 @@ async def post_json(client: Client, url: str, content: bytes, headers: Mapping[s
         return Unsent(f"no connection to {url}: {_word(error)}")
     except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
         return Unsent(f"{url} is not an address: {_word(error)}")
+    except httpx.LocalProtocolError:
+        return Unsent(f"the request to {url} could not be put into HTTP")  # its words may quote a header
     except httpx.TimeoutException as error:
         return Lost(f"{url} sent nothing for too long: {_word(error)}")
     except httpx.HTTPError as error:
