@@ -1,0 +1,106 @@
+"""Wiring: the `mind` command: its verbs, loaded when they are called, and what a failure looks like.
+
+1. A verb's module is imported when the verb is: `mind organ mouth` never loads what `mind demo` needs.
+2. A failure is one sentence on stderr and an exit code: 0 done, 1 failed, 2 usage, 78 an operator must act.
+"""
+
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from mind_body.config import environment, find_home
+from mind_body.errors import EXIT_FAILED, MindBodyError
+
+_CLI = "mind_body.cli"
+VERBS: dict[str, tuple[str, str]] = {
+    "new": (f"{_CLI}.new", "new"),
+    "up": (f"{_CLI}.up", "up"),
+    "demo": (f"{_CLI}.demo", "demo"),
+    "chat": (f"{_CLI}.chat", "chat"),
+    "status": (f"{_CLI}.show", "status"),
+    "history": (f"{_CLI}.show", "history"),
+    "brake": (f"{_CLI}.control", "brake"),
+    "dial": (f"{_CLI}.control", "dial"),
+    "backup": (f"{_CLI}.copies", "backup"),
+    "restore": (f"{_CLI}.copies", "restore"),
+    "doctor": (f"{_CLI}.doctor", "doctor"),
+    "organ": (f"{_CLI}.organ", "organ"),
+}
+"""Verb → module and the command in it, in the order of a newcomer's day."""
+
+
+class Verbs(click.Group):
+    """A group whose commands are imported on demand, and whose failures are sentences."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
+        return list(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
+        if cmd_name not in VERBS:
+            return None
+        module, name = VERBS[cmd_name]
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command)
+        return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except (MindBodyError, OSError, BaseExceptionGroup) as error:
+            failure = find_failure(error)
+            if failure is None:
+                raise
+            sentence, code = failure
+            click.echo(f"mind: {sentence}", err=True)
+            ctx.exit(code)
+
+
+def find_failure(error: BaseException) -> tuple[str, int] | None:
+    """The sentence and the exit code of the first failure that a person can act on; None for a fault of ours."""
+    for leaf in _leaves(error):
+        if isinstance(leaf, KeyboardInterrupt):
+            return "interrupted", EXIT_FAILED
+        if isinstance(leaf, MindBodyError):
+            return str(leaf), leaf.exit_code
+        if isinstance(leaf, OSError) and leaf.filename:
+            return f"{leaf.filename}: {leaf.strerror}", EXIT_FAILED
+    return None
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    """An error, or every error inside a nursery's group of them."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error
+
+
+@click.command(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option("--home", metavar="DIR", help="Everything lies below DIR (else MIND_HOME, else /etc/mind, /var/lib/mind, /run/mind).")
+@click.version_option(package_name="mind-body", prog_name="mind")
+@click.pass_context
+def cli(ctx: click.Context, home: str | None) -> None:
+    """Carries persistent agents, Minds, on this host. A Mind's Persona talks on Matrix.
+
+    \b
+    To try it, with nothing but this machine:
+        mind demo
+    To give a Mind of your own a home, and run it in the foreground:
+        mind --home ~/minds new ada
+        mind --home ~/minds doctor
+        mind --home ~/minds brake release ada
+        mind --home ~/minds up
+
+    Every verb that reads has --json. Exit codes: 0 done, 1 failed, 2 usage, 78 an operator must act.
+    """
+    if environment.get("NO_COLOR") or environment.get("TERM") == "dumb":
+        ctx.color = False
+    ctx.obj = find_home(home)
+
+
+def main() -> None:
+    """The console script."""
+    cli(prog_name="mind")

@@ -1,0 +1,31 @@
+"""Wiring: `mind organ`: one organ in this process. systemd and `mind up` start the same."""
+
+import importlib
+from typing import NoReturn
+
+import click
+import trio
+
+from mind_body.errors import MindBodyError
+from mind_body.home import NAME_PATTERN, Home
+
+DAEMONS = ("mouth", "heartbeat")
+"""One per host, for all its Minds."""
+
+
+@click.command()
+@click.argument("organ", type=click.Choice([*DAEMONS, "persona"]))
+@click.option("--mind", metavar="NAME", help="Whose; for the persona only.")
+@click.pass_obj
+def organ(home: Home, organ: str, mind: str | None) -> NoReturn:
+    """Run one organ in the foreground, as systemd and `mind up` do.
+
+    mouth and heartbeat serve all Minds of the host. The persona serves the one that --mind names; without an open run it does
+    nothing and ends with 0.
+    """
+    if (organ == "persona") != (mind is not None):
+        raise click.UsageError("--mind NAME goes with persona, and with persona alone")
+    if mind is not None and not NAME_PATTERN.fullmatch(mind):
+        raise MindBodyError(f"'{mind}' is not a Mind's name")
+    run = importlib.import_module(f"mind_body.{organ}.main").run
+    raise SystemExit(trio.run(run, home) if mind is None else trio.run(run, home, mind))

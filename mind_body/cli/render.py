@@ -1,0 +1,45 @@
+"""Rule: how figures look to people: tables, durations, counts."""
+
+import unicodedata
+from collections.abc import Sequence
+
+
+def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns as wide as they must be, two spaces apart; nothing is cut."""
+    lines = [list(head), *(list(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines)
+
+
+def render_tokens(count: int) -> str:
+    """812, 24k, 1.2M."""
+    if count < 1000:
+        return str(count)
+    if count < 1_000_000:
+        return f"{round(count / 1000)}k"
+    return f"{count / 1_000_000:.1f}M"
+
+
+def render_wait(ms: int) -> str:
+    """A duration in its two largest units: `3 s`, `4 min 10 s`, `2 h 5 min`, `3 d 4 h`."""
+    seconds = max(ms, 0) // 1000
+    units = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+    parts = []
+    for name, size in units:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count} {name}")
+    return " ".join(parts[:2]) or "0 s"
+
+
+def list_words(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def render_plain(text: str) -> str:
+    """Outside text, safe on a terminal: no escape sequence, no direction character; lines after the first are indented."""
+    safe = "".join(
+        c if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cf", "Cs"} or c == "\u200d" else "\ufffd" for c in text
+    )
+    return safe.replace("\n", "\n    ")
