@@ -1,0 +1,103 @@
+"""Every record a test needs, with defaults that mean nothing: a test names only what it is about."""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+from mind_body.control.effective import BrakeFile, DialFile
+from mind_body.control.files import write_brake, write_dial
+from mind_body.home import Home, directory_home
+from mind_body.mind.records import Run, RunKind
+from mind_body.mind.store import Mind, Transaction, open_mind
+from mind_body.settings import MindConfig
+
+NOW = 1_800_000_000_000
+"""An instant like any other."""
+OPERATOR = "@op:example.org"
+_serial = itertools.count(1)
+
+
+def make_config(**tables: dict[str, Any]) -> MindConfig:
+    """`make_config(persona={"beat": True})`."""
+    matrix = {"homeserver": "http://127.0.0.1:1", "user": "@ada:example.org"} | tables.pop("matrix", {})
+    people = {"operators": (OPERATOR,)} | tables.pop("people", {})
+    return MindConfig.model_validate({"matrix": matrix, "people": people, **tables})
+
+
+def make_home(root: Path, *names: str, toml: str = "", host: str = "") -> Home:
+    """A home with these Minds, each with a file of its own and its brake released. `toml` goes into each Mind's file."""
+    home = directory_home(root, root / "r")
+    home.minds_dir.mkdir(parents=True, exist_ok=True)
+    home.run.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if host:
+        home.config_file.write_text(host)
+    for name in names:
+        add_mind(home, name, toml)
+    return home
+
+
+def add_mind(home: Home, name: str, toml: str = "") -> None:
+    home.mind_file(name).write_text(f'[matrix]\nhomeserver = "http://127.0.0.1:1"\nuser = "@{name}:example.org"\n{toml}\n')
+    open_mind(home.mind_db(name), create=True).close()
+    release(home, name)
+
+
+def release(home: Home, name: str, **dial: float) -> None:
+    write_brake(home, name, BrakeFile(state="released"))
+    write_dial(home, name, DialFile(**dial))
+
+
+def hold(home: Home, name: str, reason: str = "") -> None:
+    write_brake(home, name, BrakeFile(state="held", reason=reason))
+
+
+def make_mind(directory: Path, name: str = "mind.db") -> Mind:
+    return open_mind(directory / name, create=True)
+
+
+def make_run(**columns: Any) -> Run:
+    values: dict[str, Any] = {
+        "id": f"run-{next(_serial)}",
+        "kind": RunKind.PERSONA_TURN,
+        "conversations": ("open",),
+        "cause": "direct",
+        "reason": "1 message (direct)",
+        "opened_at": NOW,
+        "holder": None,
+        "held_at": None,
+        "ended_at": None,
+        "outcome": None,
+        "end_reason": None,
+        "turns": 0,
+        "cost_micro_usd": 0,
+    }
+    return Run(**(values | columns))
+
+
+def insert(tx: Transaction, table: str, **columns: Any) -> None:
+    names = ", ".join(columns)
+    tx.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(columns))})", tuple(columns.values()))
+
+
+def insert_room(tx: Transaction, room_id: str = "!a:example.org", **columns: Any) -> str:
+    """A joined room; its conversation is its own."""
+    values = {"number": next(_serial), "membership": "joined", "conversation": f"room:{room_id}"} | columns
+    insert(tx, "room", room_id=room_id, **values)
+    return room_id
+
+
+def insert_heard(tx: Transaction, room_id: str = "!a:example.org", *, at: int = NOW, **columns: Any) -> int:
+    """Pending mail by somebody; its seq."""
+    values = {
+        "event_id": f"$event-{next(_serial)}",
+        "sender": "@bob:example.org",
+        "sender_name": "Bob",
+        "kind": "m.text",
+        "body": "hello",
+        "sent_at": at,
+        "heard_at": at,
+        "standing": "mail",
+        "reason": "a direct message",
+    } | columns
+    insert(tx, "heard", room_id=room_id, **values)
+    return int(tx.execute("SELECT max(seq) FROM heard").fetchone()[0])
