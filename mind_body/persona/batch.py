@@ -1,0 +1,75 @@
+"""Rule: which mail the next turn takes (design §5).
+
+1. Of the conversations granted, the one whose oldest mail is oldest; its mail in the mind's own order, without a hole.
+2. It ends before 50 messages are passed, or a quarter of the window, one token charged per UTF-8 byte. The first message is taken
+   whatever its size: mail is never shortened, and never starved.
+3. A message that was part of 3 lost turns travels alone. The one whose newest lost turn had no other mail is the one that kills:
+   it is not tried again.
+4. Without mail there is a turn only where the wake itself is the reason (a beat), and only as the run's first.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from mind_body.mind.records import Heard
+from mind_body.mind.turning import Mail
+
+MESSAGES_MAX = 50
+LOST_MAX = 3
+"""Lost turns after which a message is tried alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """What one turn answers; no mail for a beat."""
+
+    conversation: str
+    mail: tuple[Heard, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Kills:
+    """This message is to be closed as failed."""
+
+    mail: Mail
+
+
+def next_batch(mail: Sequence[Mail], granted: Sequence[str], *, beat: bool, window_tokens: int) -> Batch | Kills | None:
+    """None when there is nothing that this run may do. `beat`: a turn without mail is allowed."""
+    eligible = sorted((one for one in mail if one.conversation in granted), key=lambda one: one.heard.seq)
+    if not eligible:
+        return Batch(granted[0], ()) if beat and granted else None
+    first = eligible[0]
+    if first.lost >= LOST_MAX:
+        return Kills(first) if first.killed_alone else Batch(first.conversation, (first.heard,))
+    waiting = [one for one in eligible if one.conversation == first.conversation]
+    together = takewhile(lambda one: one.lost < LOST_MAX, waiting)
+    return Batch(first.conversation, _fitting([one.heard for one in together], window_tokens // 4))
+
+
+def charged(text: str) -> int:
+    """Tokens that a text is counted as before anybody counted them: one per UTF-8 byte, which no tokenizer exceeds."""
+    return len(text.encode("utf-8", "replace"))
+
+
+def _fitting(mail: Sequence[Heard], budget: int) -> tuple[Heard, ...]:
+    taken, left = [mail[0]], budget - charged(mail[0].body)
+    for heard in mail[1:MESSAGES_MAX]:
+        left -= charged(heard.body)
+        if left < 0:
+            break
+        taken.append(heard)
+    return tuple(taken)
+
+
+def fitting_context(lines: Sequence[Heard], *, lines_max: int = 20, bytes_max: int = 16 * 1024) -> tuple[Heard, ...]:
+    """The newest context lines that fit, whole and in order."""
+    taken: list[Heard] = []
+    left = bytes_max
+    for heard in list(lines)[::-1][:lines_max]:
+        left -= charged(heard.body)
+        if left < 0:
+            break
+        taken.append(heard)
+    return tuple(taken[::-1])
