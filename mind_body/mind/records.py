@@ -79,10 +79,15 @@ class Room:
     """`open`, `direct:<room id>`, `room:<room id>` (design §5)."""
     invited_by: str | None
     all_mail: bool
-    """She was invited here: everything after the invite is mail (design §3)."""
+    """She was invited here and has not joined yet: everything from the invite to her join is mail (design §3)."""
     upgraded_to: str | None
     receipt_seq: int
     """The heard row that the last read receipt named; 0 for none."""
+    joined_members: int = 0
+    invited_members: int = 0
+    """As the homeserver last counted them; 0 until it did."""
+    widened: bool = False
+    """It was a DM until somebody else came in; it is a room from then on (design §5)."""
 
     @property
     def handle(self) -> str:
@@ -270,9 +275,16 @@ class Gap:
     cursor: str
     """The token that the next page starts from."""
     filled: int
+    """Events that were taken in so far."""
     opened_at: int
     not_before: int
     tries: int
+    until: str | None = None
+    """The sync position before the hole: nothing older belongs to it."""
+    fresh: bool = False
+    """She has only just joined: paged back to her invite, or to her join if there was none; what is older is history."""
+    missed: int = 0
+    """Messages beyond the cap: counted, not taken in."""
 
 
 @dataclass(frozen=True, slots=True)

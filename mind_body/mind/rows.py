@@ -43,4 +43,7 @@ def room_from_row(row: Any) -> Room:
         all_mail=bool(row["all_mail"]),
         upgraded_to=row["upgraded_to"],
         receipt_seq=row["receipt_seq"],
+        joined_members=row["joined_members"],
+        invited_members=row["invited_members"],
+        widened=bool(row["widened"]),
     )

@@ -29,7 +29,10 @@ CREATE TABLE room (
     invited_by TEXT,
     all_mail INTEGER NOT NULL DEFAULT 0,
     upgraded_to TEXT,
-    receipt_seq INTEGER NOT NULL DEFAULT 0
+    receipt_seq INTEGER NOT NULL DEFAULT 0,
+    joined_members INTEGER NOT NULL DEFAULT 0,
+    invited_members INTEGER NOT NULL DEFAULT 0,
+    widened INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE INDEX room_conversation ON room (conversation);
 CREATE TABLE member (
@@ -39,6 +42,7 @@ CREATE TABLE member (
 CREATE TABLE gap (
     room_id TEXT NOT NULL, base INTEGER NOT NULL, cursor TEXT NOT NULL, filled INTEGER NOT NULL DEFAULT 0,
     opened_at INTEGER NOT NULL, not_before INTEGER NOT NULL DEFAULT 0, tries INTEGER NOT NULL DEFAULT 0,
+    until TEXT, fresh INTEGER NOT NULL DEFAULT 0, missed INTEGER NOT NULL DEFAULT 0,
     PRIMARY KEY (room_id, base)
 ) WITHOUT ROWID;
 CREATE TABLE arrival (
