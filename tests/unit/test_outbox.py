@@ -1,0 +1,156 @@
+"""The outbox: said once, in order, and what came of it, on a real mind."""
+
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from mind_body.mind import outbox
+from mind_body.mind.records import NewSaid, Said, SaidKind, SaidState
+from mind_body.mind.store import Mind, open_mind
+
+
+@pytest.fixture
+def mind(tmp_path: Path) -> Iterator[Mind]:
+    opened = open_mind(tmp_path / "mind.db", create=True)
+    yield opened
+    opened.close()
+
+
+def new_said(said_id: str, room_id: str = "!a:x", kind: SaidKind = SaidKind.SAY, body: str = "hi") -> NewSaid:
+    return NewSaid(said_id, kind, room_id, "m.room.message", {"msgtype": "m.text", "body": body})
+
+
+def admit(mind: Mind, *rows: NewSaid, now: int = 1) -> int:
+    with mind.write() as tx:
+        return outbox.admit_said(tx, rows, None, now)
+
+
+def read(mind: Mind, said_id: str) -> Said:
+    with mind.read() as tx:
+        found = outbox.read_said(tx, said_id)
+    assert found is not None
+    return found
+
+
+def next_ids(mind: Mind) -> list[str]:
+    with mind.read() as tx:
+        return [row.id for row in outbox.next_said(tx)]
+
+
+def test_the_same_id_is_queued_once_and_keeps_its_first_content(mind: Mind) -> None:
+    assert admit(mind, new_said("s1", body="first"), new_said("s2")) == 2
+    assert admit(mind, new_said("s1", body="second"), new_said("s3"), now=9) == 1
+    assert read(mind, "s1").content["body"] == "first"
+    assert read(mind, "s1").queued_at == 1
+
+
+def test_each_room_has_one_row_whose_turn_it_is(mind: Mind) -> None:
+    admit(mind, new_said("a1"), new_said("a2"), new_said("b1", "!b:x"))
+    assert next_ids(mind) == ["a1", "b1"]
+    with mind.write() as tx:
+        outbox.mark_sent(tx, "a1", "$1")
+    assert next_ids(mind) == ["a2", "b1"]
+
+
+def test_replies_go_before_notices_and_among_themselves_in_order(mind: Mind) -> None:
+    admit(mind, new_said("n1", kind=SaidKind.NOTICE), new_said("b1", "!b:x", SaidKind.NOTICE))
+    admit(mind, new_said("s1"), new_said("s2", kind=SaidKind.REACTION))
+    order = []
+    while ids := next_ids(mind):
+        order.append(ids[0])
+        with mind.write() as tx:
+            outbox.mark_refused(tx, ids[0], "test")
+    assert order == ["s1", "s2", "n1", "b1"]
+
+
+def test_the_first_attempt_is_kept_until_history_has_shown_that_nothing_arrived(mind: Mind) -> None:
+    admit(mind, new_said("s1"))
+    with mind.write() as tx:
+        outbox.mark_attempted(tx, "s1", "DEVICE", 10)
+        outbox.mark_attempted(tx, "s1", "OTHER", 20)
+    assert (read(mind, "s1").attempted_at, read(mind, "s1").device_id) == (10, "DEVICE")
+    with mind.write() as tx:
+        outbox.mark_attempted(tx, "s1", "OTHER", 30, renewed=True)
+    assert (read(mind, "s1").attempted_at, read(mind, "s1").device_id) == (30, "OTHER")
+
+
+def test_a_receipt_names_the_event_and_ends_the_row(mind: Mind) -> None:
+    admit(mind, new_said("s1"))
+    with mind.write() as tx:
+        outbox.mark_attempted(tx, "s1", "DEVICE", 10)
+        outbox.mark_sent(tx, "s1", "$event")
+        outbox.mark_refused(tx, "s1", "too late")
+        outbox.mark_wait(tx, "s1", 99, "too late")
+    assert (read(mind, "s1").state, read(mind, "s1").event_id) == (SaidState.SENT, "$event")
+    with mind.read() as tx:
+        found = outbox.read_said_by_event(tx, "$event")
+        assert outbox.count_unsent(tx) == 0
+    assert found is not None
+    assert found.id == "s1"
+
+
+def test_a_wait_is_remembered_when_the_mind_is_opened_again(mind: Mind) -> None:
+    admit(mind, new_said("s1"))
+    with mind.write() as tx:
+        outbox.mark_wait(tx, "s1", 5000, "limited")
+    mind.close()
+    again = open_mind(mind.path)
+    found = read(again, "s1")
+    assert (found.not_before, found.tries, found.reason, found.state) == (5000, 1, "limited", SaidState.QUEUED)
+    again.close()
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(body=st.text())
+def test_any_text_comes_back_as_it_was(mind: Mind, body: str) -> None:
+    admit(mind, new_said(f"s-{body}", body=body))
+    assert read(mind, f"s-{body}").content["body"] == body
+
+
+ADMITTER = textwrap.dedent("""
+    import sys
+    from pathlib import Path
+    from mind_body.mind import outbox
+    from mind_body.mind.records import NewSaid, SaidKind
+    from mind_body.mind.store import open_mind
+    mind = open_mind(Path(sys.argv[1]))
+    print("ready", flush=True)
+    sys.stdin.readline()
+    new = 0
+    for number in range(60):
+        row = NewSaid(f"shared-{number}", SaidKind.SAY, "!a:x", "m.room.message", {"body": str(number)})
+        mine = NewSaid(f"{sys.argv[2]}-{number}", SaidKind.NOTICE, "!a:x", "m.room.message", {"body": str(number)})
+        with mind.write() as tx:
+            new += outbox.admit_said(tx, [row, mine], None, 1)
+    print(new)
+""")
+
+
+def test_two_processes_queue_at_once_and_nothing_is_lost_or_doubled(mind: Mind) -> None:
+    command = [sys.executable, "-c", ADMITTER, str(mind.path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    children = [subprocess.Popen([*command, name], **pipes) for name in ("one", "two")]  # type: ignore[call-overload]
+    for child in children:
+        assert child.stdout.readline() == "ready\n"
+    outputs = []
+    for child in children:
+        child.stdin.write("go\n")
+        child.stdin.flush()
+    for child in children:
+        outputs.append(child.communicate(timeout=30)[0])
+        assert child.returncode == 0
+    assert sum(map(int, outputs)) == 180
+    with mind.read() as tx:
+        assert outbox.count_unsent(tx) == 180
+    order = []
+    for _ in range(60):
+        order.append(next_ids(mind)[0])
+        with mind.write() as tx:
+            outbox.mark_sent(tx, order[-1], f"${order[-1]}")
+    assert order == [f"shared-{number}" for number in range(60)]
