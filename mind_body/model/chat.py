@@ -40,13 +40,13 @@ class Parsed:
 
 
 def render_request(plan: SessionPlan, past: Sequence[Exchange], text: str, options: Mapping[str, Any]) -> bytes:
-    """The body of the request that asks for the answer to `text`. `options` are the fields that never change in a session."""
-    body = {
-        **options,
-        "stream": False,
-        "response_format": {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": plan.schema}},
-        "messages": _messages(plan, past, text),
-    }
+    """The body of the request that asks for the answer to `text`. `options` are the fields that never change in a session.
+
+    A `grammar` among them stands instead of the schema; llama.cpp refuses both.
+    """
+    schema = {"type": "json_schema", "json_schema": {"name": "reply", "strict": True, "schema": plan.schema}}
+    form = {} if "grammar" in options else {"response_format": schema}
+    body = {**options, "stream": False, **form, "messages": _messages(plan, past, text)}
     return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
