@@ -25,24 +25,30 @@ class HostConfig(Settings):
     start_grace_s: Positive = 120.0
     """A run that nobody adopted is closed as dead after this (design §3)."""
     restart_min_s: Positive = 0.5
+    """`mind up` restarts what died after this long; the wait doubles with every death, up to `restart_max_s`."""
     restart_max_s: Positive = 60.0
-    """`mind up` restarts what died after a wait that doubles from the first to the second."""
+    """The longest of those waits."""
     sync_timeout_s: Positive = 30.0
     """How long the homeserver may hold one /sync open."""
     gap_max_events: Annotated[int, Field(ge=1)] = 1000
-    gap_max_days: Positive = 7.0
     """How far a hole in a room's timeline is paged back; beyond it she is told how many she missed."""
+    gap_max_days: Positive = 7.0
+    """The same in days."""
     context_keep_days: Positive = 30.0
     """Context (what nobody addressed to her) is deleted after this."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """`debug`, `info`, `warning` or `error`. No level shows what people wrote."""
     log_format: Literal["text", "json"] = "text"
+    """`text` for people, `json` for machines: one object per line."""
 
 
 class MatrixConfig(Settings):
     """`[matrix]`: who she is."""
 
     homeserver: Annotated[str, Field(pattern=r"^https?://")]
+    """The client API's base URL, `https://…`."""
     user: Annotated[str, Field(pattern=r"^@[^:\s]+:\S+$")]
+    """Her full user id, `@name:server`."""
     login: Literal["password", "token"] = "password"
     """What `credentials/NAME.matrix-password` or `credentials/NAME.matrix-token` holds."""
 
@@ -51,6 +57,7 @@ class PeopleConfig(Settings):
     """`[people]`: three lists of user ids or globs (`@*:example.org`), and the rooms she acts in. Roles come from the id alone."""
 
     operators: tuple[str, ...] = ()
+    """Who answers for her, and whom she tells what is wrong. An operator may always address and invite her."""
     may_address: tuple[str, ...] = ("*",)
     """Whose messages can be mail. An operator always may."""
     may_steer: tuple[str, ...] = ()
@@ -69,6 +76,7 @@ class ModelConfig(Settings):
     """`[model]`: whose answers she speaks."""
 
     provider: Literal["local", "openai", "claude"] = "local"
+    """`local`: the small embedded model. `openai`: any OpenAI-compatible server. `claude`: the Claude Code CLI."""
     model: str = ""
     """The provider's name for it; empty is the provider's default."""
     base_url: str = ""
@@ -76,6 +84,7 @@ class ModelConfig(Settings):
     window_tokens: Annotated[int, Field(ge=2048)] | None = None
     """The context window where the provider does not tell it; unknown counts as 128,000."""
     max_output_tokens: Annotated[int, Field(ge=16)] | None = None
+    """Most tokens that one answer may take; an answer cut off there is unreadable, never half said."""
     timeout_s: Positive = 600.0
     """A model call without a byte for this long is a fault."""
     credential: Literal["none", "api-key", "oauth-token"] = "none"
@@ -98,13 +107,15 @@ class PersonaConfig(Settings):
     acts: tuple[Literal["say", "react"], ...] = ("say", "react")
     """The fields of a reply that this Mind may use."""
     silence: Literal["allowed", "never-when-addressed"] = "allowed"
+    """`never-when-addressed` asks her once more when she answers mail with nothing."""
     doctrine: tuple[str, ...] = ()
     """Files beside `persona/NAME.md` that go before it in her system prompt; together at most 96 KiB."""
     language: Literal["en"] = "en"
     """The catalogue that fixed notices are taken from."""
     debounce_s: Seconds = 1.5
+    """A message waits this long for the next one of the same breath."""
     debounce_max_s: Seconds = 5.0
-    """A message waits this long for the next one of the same breath, at most the second from the first on (design §9)."""
+    """But never longer than this from the first one on (design §9)."""
     beat: bool = False
     """A scheduled wake every `base_cooldown_s / heat` of the dial, even when nobody spoke."""
 

@@ -1,7 +1,8 @@
 """Rule: how figures look to people: tables, durations, counts."""
 
-import unicodedata
 from collections.abc import Sequence
+
+from mind_body.persona.outside import clean
 
 
 def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -39,7 +40,4 @@ def list_words(words: Sequence[str]) -> str:
 
 def render_plain(text: str) -> str:
     """Outside text, safe on a terminal: no escape sequence, no direction character; lines after the first are indented."""
-    safe = "".join(
-        c if c in "\n\t" or unicodedata.category(c) not in {"Cc", "Cf", "Cs"} or c == "\u200d" else "\ufffd" for c in text
-    )
-    return safe.replace("\n", "\n    ")
+    return clean(text).replace("\n", "\n    ")
