@@ -71,6 +71,7 @@ CREATE TABLE heard (
 );
 CREATE INDEX heard_pending_mail ON heard (room_id, seq) WHERE standing = 'mail' AND state = 'pending';
 CREATE INDEX heard_room ON heard (room_id, seq);
+CREATE INDEX heard_closed ON heard (room_id, seq) WHERE state = 'closed' AND standing = 'mail';
 CREATE INDEX heard_context_age ON heard (heard_at) WHERE standing = 'context';
 CREATE TABLE said (
     place INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,69 @@
+"""Shapes: what one answer of /sync, or one page of history, changes in the mind (T1, design §3)."""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from mind_body.mind.records import Standing
+
+MISSED = "missed"
+"""The kind of the one heard row that says what a gap left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewHeard:
+    """A message that was heard, with the verdict on it."""
+
+    event_id: str
+    room_id: str
+    sender: str
+    sender_name: str
+    kind: str
+    body: str = field(repr=False)
+    sent_at: int
+    reply_to: str | None
+    thread: str | None
+    standing: Standing
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class EditedHeard:
+    """The new text of a message, by its own sender. It takes effect while the row is pending; it never makes mail context."""
+
+    target: str
+    room_id: str
+    sender: str
+    body: str = field(repr=False)
+    standing: Standing
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A message was redacted."""
+
+    target: str
+    room_id: str
+
+
+HeardChange: TypeAlias = NewHeard | EditedHeard | Withdrawn
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """What a change came to, for the journal. `seq` is None where nothing came of it."""
+
+    change: HeardChange
+    seq: int | None
+    how: str
+    """`mail`, `context`, `edited`, `withdrawn`, `known`, `unknown` (its target was never heard) or `closed` (she has read it)."""
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPeople:
+    """What the mind knows about those who speak in some events."""
+
+    names: dict[str, str]
+    """User id → display name in the room."""
+    hers: frozenset[str]
+    """Those of the events answered or threaded on that are her own."""

@@ -1,0 +1,228 @@
+"""Door: what was heard, and what must be heard before it (T1 and the pages of a gap, design §3).
+
+1. An event is heard once: its id is unique, and hearing it again changes nothing.
+2. An edit replaces the text of a row that nobody has read, and may make context mail; a redaction withdraws such a row.
+3. A room with a gap is held up: its events wait in `arrival`, in order, until the gap before them is filled. A page is taken in
+   together with the cursor of the next one.
+4. Order is place (arrival) and seq (heard). A gap's pages get places below its base, downwards; the next gap's base is far above.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mind_body.mind.changes import Admitted, EditedHeard, HeardChange, KnownPeople, NewHeard, Withdrawn
+from mind_body.mind.records import Arrival, Gap, Heard, HeardState, Standing
+from mind_body.mind.rooms import read_names
+from mind_body.mind.rows import heard_from_row
+from mind_body.mind.store import Transaction
+
+GAP_SPAN = 1 << 40
+"""Places between two gaps of a room: more than a gap can ever need."""
+
+
+def admit_heard(tx: Transaction, changes: Sequence[HeardChange], now: int) -> list[Admitted]:
+    """Apply in order; what each came to."""
+    return [_admit(tx, change, now) for change in changes]
+
+
+def read_known(tx: Transaction, room_id: str, user_ids: Sequence[str], event_ids: Sequence[str]) -> KnownPeople:
+    """Names of the people who speak in some events, and which of the events they answer are hers."""
+    hers = {
+        event_id
+        for event_id in set(event_ids)
+        if tx.execute("SELECT 1 FROM said WHERE event_id = ? AND kind <> 'reaction'", (event_id,)).fetchone()
+    }
+    return KnownPeople(read_names(tx, room_id, user_ids), frozenset(hers))
+
+
+def is_known(tx: Transaction, event_id: str) -> bool:
+    """Heard, said, or waiting to be heard."""
+    return (
+        tx.execute(
+            "SELECT 1 FROM heard WHERE event_id = :id UNION ALL SELECT 1 FROM said WHERE event_id = :id "
+            "UNION ALL SELECT 1 FROM arrival WHERE event_id = :id",
+            {"id": event_id},
+        ).fetchone()
+        is not None
+    )
+
+
+def read_heard(tx: Transaction, seq: int) -> Heard | None:
+    row = tx.execute("SELECT * FROM heard WHERE seq = ?", (seq,)).fetchone()
+    return heard_from_row(row) if row else None
+
+
+def expire_context(tx: Transaction, before: int) -> int:
+    """Delete context that was heard before an instant, and withdrawn rows with it; how many. Turns keep their own text."""
+    return tx.execute("DELETE FROM heard WHERE heard_at < ? AND (standing = 'context' OR state = 'withdrawn')", (before,)).rowcount
+
+
+def read_receipts_due(tx: Transaction) -> list[tuple[str, int, str, str | None]]:
+    """(room id, seq, event id, thread) of the newest row that a turn has closed, where no receipt has said so yet."""
+    rows = tx.execute(
+        "SELECT room.room_id, heard.seq, heard.event_id, heard.thread FROM room JOIN heard ON heard.seq = ("
+        "SELECT max(seq) FROM heard WHERE room_id = room.room_id AND state = 'closed' AND kind <> 'missed' AND standing = 'mail') "
+        "WHERE room.membership = 'joined' AND heard.seq > room.receipt_seq ORDER BY heard.seq"
+    )
+    return [(row["room_id"], row["seq"], row["event_id"], row["thread"]) for row in rows]
+
+
+def mark_receipt(tx: Transaction, room_id: str, seq: int) -> None:
+    """The homeserver has taken the read receipt."""
+    tx.execute("UPDATE room SET receipt_seq = ? WHERE room_id = ? AND receipt_seq < ?", (seq, room_id, seq))
+
+
+# Gaps and what waits behind them.
+
+
+def open_gap(tx: Transaction, room_id: str, cursor: str, now: int, *, until: str | None, fresh: bool) -> Gap:
+    """A hole after everything that this room has so far; arrivals after it are to be added next."""
+    base = _next_place(tx, room_id) + GAP_SPAN
+    tx.execute(
+        "INSERT INTO gap (room_id, base, cursor, opened_at, until, fresh) VALUES (?, ?, ?, ?, ?, ?)",
+        (room_id, base, cursor, now, until, fresh),
+    )
+    return Gap(room_id, base, cursor, 0, now, 0, 0, until, fresh, 0)
+
+
+def read_gaps(tx: Transaction) -> list[Gap]:
+    """The lowest gap of each room: the one to be filled now."""
+    rows = tx.execute("SELECT *, min(base) FROM gap GROUP BY room_id ORDER BY room_id")
+    return [_gap(row) for row in rows]
+
+
+def read_gap(tx: Transaction, room_id: str) -> Gap | None:
+    row = tx.execute("SELECT * FROM gap WHERE room_id = ? ORDER BY base LIMIT 1", (room_id,)).fetchone()
+    return _gap(row) if row else None
+
+
+def is_held_up(tx: Transaction, room_id: str) -> bool:
+    """Whether this room's events must wait."""
+    return tx.execute("SELECT 1 FROM gap WHERE room_id = ?", (room_id,)).fetchone() is not None
+
+
+def add_arrivals(tx: Transaction, room_id: str, events: Sequence[Mapping[str, Any]]) -> None:
+    """Behind everything that waits; oldest first. Known ones are left out. After `open_gap`, from its base upwards."""
+    place = max(_next_place(tx, room_id), _highest_base(tx, room_id))
+    for event in events:
+        if not is_known(tx, event["event_id"]):
+            _insert_arrival(tx, room_id, place, event)
+            place += 1
+
+
+def take_page(tx: Transaction, gap: Gap, events: Sequence[Mapping[str, Any]], *, cursor: str, missed: int) -> None:
+    """One page, newest first, below what is there, and the cursor of the next page with it."""
+    place = gap.base - 1 - gap.filled
+    for event in events:
+        _insert_arrival(tx, gap.room_id, place, event)
+        place -= 1
+    tx.execute(
+        "UPDATE gap SET cursor = ?, filled = filled + ?, missed = missed + ?, tries = 0, not_before = 0 "
+        "WHERE room_id = ? AND base = ?",
+        (cursor, len(events), missed, gap.room_id, gap.base),
+    )
+
+
+def delay_gap(tx: Transaction, gap: Gap, not_before: int) -> None:
+    tx.execute(
+        "UPDATE gap SET not_before = ?, tries = tries + 1 WHERE room_id = ? AND base = ?", (not_before, gap.room_id, gap.base)
+    )
+
+
+def close_gap(tx: Transaction, gap: Gap) -> list[Arrival]:
+    """The gap is filled: everything that waited for it and for nothing else, in order, is taken out."""
+    tx.execute("DELETE FROM gap WHERE room_id = ? AND base = ?", (gap.room_id, gap.base))
+    further = tx.execute("SELECT min(base) FROM gap WHERE room_id = ?", (gap.room_id,)).fetchone()[0]
+    below = (1 << 62) if further is None else further - GAP_SPAN
+    rows = tx.execute("SELECT * FROM arrival WHERE room_id = ? AND place < ? ORDER BY place", (gap.room_id, below)).fetchall()
+    tx.execute("DELETE FROM arrival WHERE room_id = ? AND place < ?", (gap.room_id, below))
+    return [Arrival(row["room_id"], row["place"], row["event_id"], json.loads(row["event"])) for row in rows]
+
+
+def _admit(tx: Transaction, change: HeardChange, now: int) -> Admitted:
+    match change:
+        case NewHeard():
+            return _admit_new(tx, change, now)
+        case EditedHeard():
+            return _admit_edit(tx, change)
+        case Withdrawn():
+            return _admit_withdrawal(tx, change)
+
+
+def _admit_new(tx: Transaction, change: NewHeard, now: int) -> Admitted:
+    done = tx.execute(
+        "INSERT INTO heard (event_id, room_id, sender, sender_name, kind, body, sent_at, heard_at, reply_to, thread, standing, "
+        "reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_id) DO NOTHING",
+        (
+            change.event_id,
+            change.room_id,
+            change.sender,
+            change.sender_name,
+            change.kind,
+            change.body,
+            change.sent_at,
+            now,
+            change.reply_to,
+            change.thread,
+            change.standing,
+            change.reason,
+        ),
+    )
+    if done.rowcount == 0:
+        return Admitted(change, None, "known")
+    return Admitted(change, done.lastrowid, change.standing.value)
+
+
+def _admit_edit(tx: Transaction, change: EditedHeard) -> Admitted:
+    row = tx.execute("SELECT * FROM heard WHERE event_id = ?", (change.target,)).fetchone()
+    if row is None or (row["room_id"], row["sender"]) != (change.room_id, change.sender):
+        return Admitted(change, None, "unknown")
+    if row["state"] != HeardState.PENDING:
+        return Admitted(change, row["seq"], "closed")
+    rises = row["standing"] == Standing.CONTEXT and change.standing is Standing.MAIL
+    tx.execute(
+        "UPDATE heard SET body = ?, edited = 1, standing = ?, reason = ? WHERE seq = ?",
+        (change.body, *((Standing.MAIL, change.reason) if rises else (row["standing"], row["reason"])), row["seq"]),
+    )
+    return Admitted(change, row["seq"], "mail" if rises else "edited")
+
+
+def _admit_withdrawal(tx: Transaction, change: Withdrawn) -> Admitted:
+    row = tx.execute("SELECT seq, state FROM heard WHERE event_id = ? AND room_id = ?", (change.target, change.room_id)).fetchone()
+    if row is None:
+        return Admitted(change, None, "unknown")
+    if row["state"] != HeardState.PENDING:
+        return Admitted(change, row["seq"], "closed")
+    tx.execute("UPDATE heard SET state = 'withdrawn', body = '' WHERE seq = ?", (row["seq"],))
+    return Admitted(change, row["seq"], "withdrawn")
+
+
+def _insert_arrival(tx: Transaction, room_id: str, place: int, event: Mapping[str, Any]) -> None:
+    tx.execute(
+        "INSERT INTO arrival (room_id, place, event_id, event) VALUES (?, ?, ?, ?) ON CONFLICT (event_id) DO NOTHING",
+        (room_id, place, event["event_id"], json.dumps(event)),
+    )
+
+
+def _next_place(tx: Transaction, room_id: str) -> int:
+    return int(tx.execute("SELECT coalesce(max(place), -1) + 1 FROM arrival WHERE room_id = ?", (room_id,)).fetchone()[0])
+
+
+def _highest_base(tx: Transaction, room_id: str) -> int:
+    return int(tx.execute("SELECT coalesce(max(base), 0) FROM gap WHERE room_id = ?", (room_id,)).fetchone()[0])
+
+
+def _gap(row: Any) -> Gap:
+    return Gap(
+        row["room_id"],
+        row["base"],
+        row["cursor"],
+        row["filled"],
+        row["opened_at"],
+        row["not_before"],
+        row["tries"],
+        row["until"],
+        bool(row["fresh"]),
+        row["missed"],
+    )
