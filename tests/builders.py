@@ -7,7 +7,7 @@ from typing import Any
 from mind_body.control.effective import BrakeFile, DialFile
 from mind_body.control.files import write_brake, write_dial
 from mind_body.home import Home, directory_home
-from mind_body.mind.records import Run, RunKind
+from mind_body.mind.records import NewSaid, Run, RunKind, Said, SaidKind, SaidState
 from mind_body.mind.store import Mind, Transaction, open_mind
 from mind_body.settings import MindConfig
 
@@ -101,3 +101,27 @@ def insert_heard(tx: Transaction, room_id: str = "!a:example.org", *, at: int = 
     } | columns
     insert(tx, "heard", room_id=room_id, **values)
     return int(tx.execute("SELECT max(seq) FROM heard").fetchone()[0])
+
+
+def make_new_said(said_id: str, room_id: str = "!a:example.org", kind: SaidKind = SaidKind.SAY, **columns: Any) -> NewSaid:
+    """A said row before it is admitted."""
+    body = columns.pop("body", "hi")
+    return NewSaid(said_id, kind, room_id, "m.room.message", {"msgtype": "m.text", "body": body}, **columns)
+
+
+def make_said(new: NewSaid, **columns: Any) -> Said:
+    """A said row as it is read back."""
+    values: dict[str, Any] = {
+        **{name: getattr(new, name) for name in NewSaid.__slots__},
+        "place": 1,
+        "turn_id": None,
+        "state": SaidState.QUEUED,
+        "queued_at": NOW,
+        "attempted_at": None,
+        "device_id": None,
+        "event_id": None,
+        "not_before": 0,
+        "tries": 0,
+        "reason": None,
+    }
+    return Said(**(values | columns))
