@@ -42,7 +42,9 @@ def read_comments() -> Comments:
 def render_settings(shape: type[Settings], values: Mapping[str, Any], title: str) -> str:
     """TOML of one file: its own keys first, then its tables."""
     comments = read_comments()
-    lines = [*_comment(title), "", *_keys(shape, values, comments)]
+    lines = _comment(title)
+    if keys := list(_keys(shape, values, comments)):
+        lines += ["", *keys]
     for name, field in shape.model_fields.items():
         table = field.annotation
         if isinstance(table, type) and issubclass(table, Settings):

@@ -118,10 +118,12 @@ def open_mind(path: Path, *, create: bool = False) -> Mind:
 
 
 def check_mind(path: Path) -> str:
-    """`ok`, or what SQLite's own integrity check says is wrong with the file."""
+    """`ok`, or what is wrong with the file: by its header, or by SQLite's own integrity check."""
     with _translated(path):
         db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
         try:
+            if _application(db) != APPLICATION_ID:
+                return "it is not a mind"
             return str(db.execute("PRAGMA integrity_check(1)").fetchone()[0])
         finally:
             db.close()
