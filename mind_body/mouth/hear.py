@@ -1,0 +1,164 @@
+"""Rule: what is heard of a room's events, and whether it is mail or context (T1, design §3).
+
+1. Events are taken in order; her own membership among them tells how what follows is heard (`Era`).
+2. Her own messages are not heard, by exact comparison of user ids: also those that another device of hers has sent.
+3. Mail is what asks for an answer: from somebody on `may_address` (an operator always is), in a room on `rooms`, and in a DM, or
+   between her invite and her join, or addressed to her. All else is context. A notice (`m.notice`) is never mail.
+4. Every verdict has its reason. Strangers' words are context at most: what is not mail never wakes her.
+5. An edit is judged like a message, so that a mention that is edited in reaches her; what was mail stays mail.
+6. An encrypted event cannot be heard. It is counted, so that somebody says so.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from mind_body.control.people import listed, may_address
+from mind_body.matrix.addressed import judge_address
+from mind_body.matrix.events import Edit, Encrypted, Event, Member, Message, Redaction
+from mind_body.mind.changes import MISSED, EditedHeard, HeardChange, KnownPeople, NewHeard, Withdrawn
+from mind_body.mind.records import Room, Standing
+from mind_body.mouth.room import Era
+from mind_body.settings import PeopleConfig
+
+
+@dataclass(frozen=True, slots=True)
+class Hearing:
+    """What came of a room's events."""
+
+    changes: tuple[HeardChange, ...]
+    unreadable: int
+    """Encrypted events by others, outside history."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who hears, and what she knows of those who speak."""
+
+    user_id: str
+    people: PeopleConfig
+    known: KnownPeople
+
+
+def speakers(events: Iterable[Event]) -> list[str]:
+    """Whose names are needed to hear these events."""
+    return sorted({event.sender for event in events if isinstance(event, (Message, Edit))})
+
+
+def answered(events: Iterable[Event]) -> list[str]:
+    """The events that these relate to: whether one is hers decides who is meant."""
+    messages = [event for event in events if isinstance(event, Message)]
+    return sorted({target for event in messages for target in (event.reply_to, event.thread) if target})
+
+
+def worth_keeping(event: Event, user_id: str) -> bool:
+    """Whether an event must wait behind a gap to be heard in its turn."""
+    if isinstance(event, Member):
+        return event.user_id == user_id
+    return isinstance(event, (Message, Edit, Redaction, Encrypted)) and (event.sender != user_id or isinstance(event, Redaction))
+
+
+def hear_events(events: Sequence[Event], room: Room, listener: Listener, *, era: Era, baseline: bool = False) -> Hearing:
+    """Everything of one room, oldest first. In a baseline all is history, whatever her membership does in it."""
+    changes: list[HeardChange] = []
+    unreadable = 0
+    user_id = listener.user_id
+    hers = listener.known.hers | {event.event_id for event in events if isinstance(event, Message) and event.sender == user_id}
+    for event in events:
+        match event:
+            case Member() if event.user_id == user_id:
+                era = era if baseline else _next_era(era, event.membership)
+            case Redaction():
+                changes.append(Withdrawn(event.target, room.room_id))
+            case Encrypted() if event.sender != user_id and era is not Era.HISTORY:
+                unreadable += 1
+            case Message() | Edit() if event.sender != user_id:
+                replies = isinstance(event, Message) and bool({event.reply_to, event.thread} & hers)
+                verdict = _judge(event, room, listener, era, replies_to_her=replies)
+                changes.append(_change(event, room, listener.known, verdict))
+            case _:
+                pass
+    return Hearing(tuple(changes), unreadable)
+
+
+def missed_row(room: Room, base: int, count: int, *, more: bool, sent_at: int) -> NewHeard:
+    """The one row that says what a gap left out. In a DM it is mail: somebody there waits for an answer that she cannot give."""
+    number = f"More than {count}" if more else str(count)
+    return NewHeard(
+        event_id=f"missed:{room.room_id}:{base}",
+        room_id=room.room_id,
+        sender="",
+        sender_name="",
+        kind=MISSED,
+        body=f"{number} messages before the next one could not be read: too many came, or too long ago, while she was away.",
+        sent_at=sent_at,
+        reply_to=None,
+        thread=None,
+        standing=Standing.MAIL if room.direct else Standing.CONTEXT,
+        reason="a gap in the room's history was longer than is read back",
+    )
+
+
+_Verdict = tuple[Standing, str]
+
+
+def _judge(event: Message | Edit, room: Room, listener: Listener, era: Era, *, replies_to_her: bool) -> _Verdict:
+    people = listener.people
+    barred = _barred(event, room, era, people)
+    if barred:
+        return Standing.CONTEXT, barred
+    if room.direct:
+        return Standing.MAIL, "it is a direct message"
+    name = listener.known.names.get(listener.user_id, "")
+    verdict = judge_address(event, user_id=listener.user_id, name=name, replies_to_her=replies_to_her)
+    if verdict.addressed:
+        return Standing.MAIL, verdict.reason
+    if era is Era.INVITED and not listed(event.sender, people.bots):
+        return Standing.MAIL, str(era.value)
+    return Standing.CONTEXT, verdict.reason
+
+
+def _barred(event: Message | Edit, room: Room, era: Era, people: PeopleConfig) -> str | None:
+    """Why it cannot be mail, whatever it says."""
+    if era is Era.HISTORY:
+        return str(era.value)
+    if event.msgtype == "m.notice":
+        return "a notice is never mail"
+    if not may_address(event.sender, people):
+        return "its sender is not on may_address"
+    if not listed(room.room_id, people.rooms):
+        return "the room is not on rooms"
+    return None
+
+
+def _next_era(era: Era, membership: str) -> Era:
+    if membership == "join":
+        return Era.LIVE
+    if membership == "invite":
+        return Era.INVITED
+    return Era.HISTORY if membership in {"leave", "ban"} else era
+
+
+def _change(event: Message | Edit, room: Room, known: KnownPeople, verdict: _Verdict) -> HeardChange:
+    standing, reason = verdict
+    if isinstance(event, Edit):
+        return EditedHeard(
+            target=event.target,
+            room_id=room.room_id,
+            sender=event.sender,
+            body=event.body,
+            standing=standing,
+            reason=reason,
+        )
+    return NewHeard(
+        event_id=event.event_id,
+        room_id=room.room_id,
+        sender=event.sender,
+        sender_name=known.names.get(event.sender, ""),
+        kind=event.msgtype,
+        body=event.body,
+        sent_at=event.sent_at,
+        reply_to=event.reply_to,
+        thread=event.thread,
+        standing=standing,
+        reason=reason,
+    )
