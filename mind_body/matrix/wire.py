@@ -9,7 +9,6 @@ from typing import Any
 
 from mind_body.errors import MatrixUnreachable
 from mind_body.matrix.events import (
-    SAFE_INT,
     SAID_KEY,
     Edit,
     Encrypted,
@@ -24,14 +23,8 @@ from mind_body.matrix.events import (
     Redaction,
     Tombstone,
     Unknown,
-    as_dict,
-    as_list,
-    count_of,
-    parse_event,
-    parse_events,
-    parse_stripped,
-    text_of,
 )
+from mind_body.matrix.parse import SAFE_INT, as_dict, as_list, count_of, parse_event, parse_events, parse_stripped, text_of
 
 __all__ = [
     "SAFE_INT",
