@@ -8,8 +8,8 @@
 """
 
 import contextlib
+import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import trio
 
@@ -32,17 +32,31 @@ Mark = tuple[int, int, int] | None
 class Watched:
     """One Mind: its open file, and what tells that something about it changed."""
 
-    __slots__ = ("config", "config_mark", "control_mark", "db_mark", "fault", "launcher", "mind", "name")
+    __slots__ = ("config", "control_mark", "control_paths", "fault", "launcher", "mind", "name", "settled_mark", "settled_paths")
 
-    def __init__(self, name: str, launcher: Launcher) -> None:
+    def __init__(self, name: str, home: Home, launcher: Launcher) -> None:
         self.name = name
         self.launcher = launcher
+        # As text: making a thousand paths in every round costs more than asking about them.
+        control = home.control_dir(name)
+        self.settled_paths = (str(home.mind_db(name)), str(home.mind_file(name)))
+        self.control_paths = (str(control), str(control / "brake.toml"), str(control / "dial.toml"))
         self.config: MindConfig | None = None
         self.mind: Mind | None = None
-        self.config_mark: Mark = None
+        self.settled_mark: tuple[int | None, Mark] | None = None
         self.control_mark: tuple[Mark, ...] = ()
-        self.db_mark: int | None = None
         self.fault: str | None = None
+
+    def take_marks(self) -> bool:
+        """Whether one of her files is not what it was; what was read from it is forgotten. A commit is no such change."""
+        database, config = _mark(self.settled_paths[0]), _mark(self.settled_paths[1])
+        settled = (database[0] if database else None, config)
+        control = tuple(map(_mark, self.control_paths))
+        if settled != self.settled_mark:
+            self.close()
+        changed = (settled, control) != (self.settled_mark, self.control_mark)
+        self.settled_mark, self.control_mark = settled, control
+        return changed
 
     def close(self) -> None:
         if self.mind is not None:
@@ -71,6 +85,8 @@ class Heartbeat:
                     assert watched.config is not None
                     watched.launcher.look(watched.mind, watched.config, now)
                     self._recovered(watched)
+                    if watched.launcher.due is None and not watched.launcher.live:
+                        watched.mind.shrink()
                     await trio.lowlevel.checkpoint()
         return min((w.launcher.due for w in self._watched.values() if w.launcher.due is not None), default=None)
 
@@ -84,7 +100,7 @@ class Heartbeat:
             watched.close()
 
     def _list_minds(self, *, thorough: bool) -> None:
-        mark = _mark(self._home.minds_dir)
+        mark = _mark(str(self._home.minds_dir))
         if mark == self._listed and not thorough:
             return
         self._listed = mark
@@ -94,11 +110,11 @@ class Heartbeat:
             self._journal.bind(MIND=gone).note("mind.left", "Her configuration is gone; she is looked after no more.")
         for name in names:
             if name not in self._watched:
-                self._watched[name] = Watched(name, Launcher(name, self._home, self._host, self._journal))
+                self._watched[name] = Watched(name, self._home, Launcher(name, self._home, self._host, self._journal))
 
     def _has_news(self, watched: Watched, now: int, *, thorough: bool) -> bool:
         """Whether to look; opens what is not open. In a faulty Mind there is news when one of its files changed."""
-        changed = self._take_marks(watched)
+        changed = watched.take_marks()
         if watched.config is None or watched.mind is None:
             if not (changed or thorough):
                 return False
@@ -107,21 +123,6 @@ class Heartbeat:
         wrote = watched.mind.changed()
         due = watched.launcher.due
         return changed or wrote or watched.launcher.live or (due is not None and due <= now)
-
-    def _take_marks(self, watched: Watched) -> bool:
-        """Whether one of her files is not what it was; what was read from it is forgotten."""
-        home, name = self._home, watched.name
-        database, config = _mark(home.mind_db(name)), _mark(home.mind_file(name))
-        directory = home.control_dir(name)
-        control = (_mark(directory), _mark(directory / "brake.toml"), _mark(directory / "dial.toml"))
-        inode = database[0] if database else None
-        changed = False
-        if (inode, config) != (watched.db_mark, watched.config_mark):
-            watched.close()
-            watched.db_mark, watched.config_mark, changed = inode, config, True
-        if control != watched.control_mark:
-            watched.control_mark, changed = control, True
-        return changed
 
     def _recovered(self, watched: Watched) -> None:
         if watched.fault is not None:
@@ -160,10 +161,10 @@ async def keep_looking(heartbeat: Heartbeat, post: Post, ready: trio.Event) -> N
         await post.pokes.wait(min(next_thorough - trio.current_time(), until_due))
 
 
-def _mark(path: Path) -> Mark:
+def _mark(path: str) -> Mark:
     """Changes whenever the file is replaced or written, or its mode or owner changed."""
     try:
-        found = path.lstat()
+        found = os.lstat(path)
     except OSError:
         return None
     return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)

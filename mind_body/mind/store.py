@@ -69,6 +69,11 @@ class Mind:
         changed, self._seen_version = version != self._seen_version, version
         return changed
 
+    def shrink(self) -> None:
+        """Give back the page cache: what a Mind with nothing to do need not keep. A third of an idle connection's memory."""
+        with _translated(self.path):
+            self._db.execute("PRAGMA shrink_memory")
+
     def backup_to(self, target: Path) -> None:
         """A consistent copy of the whole mind while others write; `target` must not exist. Complete or absent."""
         if target.exists():
