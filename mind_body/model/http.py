@@ -5,11 +5,13 @@
 3. Proxies of the environment are not used: what a model reads goes where the configuration says and nowhere else.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import httpx  # noqa: TID251 - its home
+import trio
 
 Client: TypeAlias = httpx.AsyncClient
 CONNECT_TIMEOUT_S = 10.0
@@ -38,6 +40,23 @@ class Lost:
     reason: str
 
 
+class Streaming:
+    """An answer that has begun. Header names are in small letters; the body comes as the server sends it."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        self.headers = {name.lower(): value for name, value in response.headers.items()}
+        self._url = response.request.url
+        self._chunks = response.aiter_raw()
+
+    async def next_chunk(self) -> bytes | Lost | None:
+        """The next bytes, None at the whole answer's end, Lost where it broke off."""
+        try:
+            return await anext(self._chunks, None)
+        except httpx.HTTPError as error:
+            return Lost(f"the answer of {self._url.host} broke off: {_word(error)}")
+
+
 def open_client(timeout_s: float) -> Client:
     """A client that gives a call up after `timeout_s` without a byte. The caller closes it."""
     return httpx.AsyncClient(
@@ -63,6 +82,27 @@ async def post_json(client: Client, url: str, content: bytes, headers: Mapping[s
     except httpx.HTTPError as error:
         return Lost(f"the connection to {url} was lost: {_word(error)}")
     return Answered(response.status_code, {name.lower(): value for name, value in response.headers.items()}, response.content)
+
+
+@asynccontextmanager
+async def open_stream(
+    client: Client, url: str, content: bytes, headers: Mapping[str, str]
+) -> AsyncIterator[Streaming | Unsent | Lost]:
+    """One POST whose answer is read as it comes. Reasons never carry what was sent."""
+    response: httpx.Response | None = None
+    try:
+        response = await client.send(client.build_request("POST", url, content=content, headers=headers), stream=True)
+        answer: Streaming | Unsent | Lost = Streaming(response)
+    except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
+        answer = Unsent(f"no connection to {httpx.URL(url).host}: {_word(error)}")
+    except httpx.HTTPError as error:
+        answer = Lost(f"{httpx.URL(url).host} did not answer: {_word(error)}")
+    try:
+        yield answer
+    finally:
+        if response is not None:
+            with trio.CancelScope(shield=True):
+                await response.aclose()
 
 
 def _word(error: Exception) -> str:

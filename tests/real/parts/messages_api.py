@@ -95,6 +95,8 @@ class MessagesApi:
         """Every POST /v1/messages."""
         self.others: list[Request] = []
         """Every request for anything else."""
+        self.pause_stream: threading.Event | None = None
+        """A streamed answer waits for this after its first event."""
         self._script: deque[Answer] = deque()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
         self._server.daemon_threads = True
@@ -233,6 +235,8 @@ def _handler(api: MessagesApi) -> type[BaseHTTPRequestHandler]:
                 data = f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
                 self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
                 self.wfile.flush()
+                if api.pause_stream is not None:
+                    api.pause_stream.wait(60)
             if isinstance(answer, HalfStream):
                 self.close_connection = True
             else:

@@ -1,0 +1,141 @@
+"""Rule: what may pass the gateway, and as what (design §2).
+
+1. Two paths pass, by POST: a message and the counting of its tokens. Nothing else of the API is reachable for a child.
+2. The child's key comes as a bearer or as x-api-key; the one header that carried it is replaced by the real credential, of its own
+   kind. What belongs to a connection stays with it. The answer is asked for uncompressed, because it is metered as it passes.
+3. A refusal of our own is spelled as the API spells its errors, with `x-should-retry: false`: the CLI then gives up at once.
+4. The reservation is the request's bytes at three to a token. What the last answered request had already sent counts as read
+   from the cache while that one is fresh, else as written: a long warm session is not refused for what it will not cost.
+"""
+
+import hmac
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from mind_body.model.meter import Metered
+from mind_body.model.session import Usage
+from mind_body.model.spend import Declined
+
+MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
+BYTES_PER_TOKEN = 3
+"""As in model/chat.py: natural text has 4 and more."""
+TTL_5M_MS, TTL_1H_MS = 300_000, 3_600_000
+"""Counted from the start of the request that wrote or read the entry (wire.md §6)."""
+OUTPUT_UNTOLD = 32_000
+WAIT_MAX_MS = 32 * 86_400_000
+_LIMIT_WAIT_MS = 60_000
+_OF_THE_CONNECTION = {
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "host",
+    "content-length",
+    "expect",
+}
+
+KeyKind = Literal["none", "api-key", "oauth-token"]
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """One request of the child's and what became of it. The truth about a turn, whatever the CLI makes of it."""
+
+    call_id: str
+    status: int | None = None
+    """HTTP status of the real server; None where it gave none."""
+    limit_until: int | None = None
+    """Where the server said when its limit resets (ms)."""
+    metered: Metered = field(default_factory=Metered)
+    cost_micro_usd: int = 0
+    declined: Declined | None = None
+    """Not sent: held, no money, or no credential."""
+    unauthorised: str | None = None
+    """Not sent: the credential could not be borrowed."""
+    broken: str | None = None
+    """No connection, or an answer that broke off."""
+    sent: bool = True
+
+
+def read_key(headers: Mapping[str, str]) -> str | None:
+    """The key that a child shows."""
+    scheme, _, bearer = headers.get("authorization", "").partition(" ")
+    return bearer.strip() if scheme.lower() == "bearer" and bearer else headers.get("x-api-key")
+
+
+def same_key(shown: str, key: str) -> bool:
+    """In constant time."""
+    return hmac.compare_digest(shown.encode("utf-8", "replace"), key.encode())
+
+
+def headers_to_server(headers: Mapping[str, str], kind: KeyKind, secret: str | None) -> dict[str, str]:
+    kept = {name: value for name, value in headers.items() if name not in _OF_THE_CONNECTION}
+    for name in ("authorization", "x-api-key"):
+        kept.pop(name, None)
+    kept["accept-encoding"] = "identity"
+    if secret is not None:
+        kept |= {"authorization": f"Bearer {secret}"} if kind == "oauth-token" else {"x-api-key": secret}
+    return kept
+
+
+def headers_to_child(headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The answer's own headers; a length stays, so that a cut answer shows."""
+    return [(name, value) for name, value in headers.items() if name == "content-length" or name not in _OF_THE_CONNECTION]
+
+
+def render_error(kind: str, sentence: str) -> bytes:
+    return json.dumps({"type": "error", "error": {"type": kind, "message": sentence}}).encode()
+
+
+def parse_request(raw: bytes) -> dict[str, Any] | None:
+    try:
+        body = json.loads(raw)
+    except (ValueError, RecursionError):
+        return None
+    return body if isinstance(body, dict) else None
+
+
+def count_ceiling(body: dict[str, Any], raw: bytes, before: Sequence[str], after: Sequence[str], age_ms: int | None) -> Usage:
+    """What this request may come to. `before` and `after` are canonical blocks; `age_ms` since the last answered one began."""
+    hour = _wants_hour(body)
+    warm = age_ms is not None and age_ms < (TTL_1H_MS if hour else TTL_5M_MS)
+    known = _bytes(before) if warm and list(after[: len(before)]) == list(before) else 0
+    fresh = max(len(raw) - known, 0) // BYTES_PER_TOKEN + 1
+    told = body.get("max_tokens")
+    return Usage(
+        cache_read=known // BYTES_PER_TOKEN,
+        cache_write_5m=0 if hour else fresh,
+        cache_write_1h=fresh if hour else 0,
+        output=told if isinstance(told, int) and told > 0 else OUTPUT_UNTOLD,
+    )
+
+
+def read_limit(headers: Mapping[str, str], now: int) -> int:
+    """When a 429 ends (ms): the subscription's reset in epoch seconds, else Retry-After, else a minute."""
+    for name, base in (("anthropic-ratelimit-unified-reset", 0), ("retry-after", now)):
+        try:
+            until = base + int(float(headers.get(name, "")) * 1000)
+        except (ValueError, OverflowError):
+            continue
+        return min(max(until, now), now + WAIT_MAX_MS)
+    return now + _LIMIT_WAIT_MS
+
+
+def _wants_hour(body: dict[str, Any]) -> bool:
+    blocks = [body.get("system"), *(m.get("content") for m in body.get("messages") or [] if isinstance(m, dict))]
+    return any(_ttl(block) == "1h" for content in blocks if isinstance(content, list) for block in content)
+
+
+def _ttl(block: Any) -> Any:
+    mark = block.get("cache_control") if isinstance(block, dict) else None
+    return mark.get("ttl") if isinstance(mark, dict) else None
+
+
+def _bytes(blocks: Iterable[str]) -> int:
+    return sum(len(block.encode("utf-8", "replace")) for block in blocks)

@@ -1,0 +1,217 @@
+"""Door: one request of a `claude` child's, sent on to the real Messages API, metered as it passes (design §2).
+
+In this order:
+
+1. Nothing leaves without a grant, which is open while a turn is being taken. So a child that woke by itself is mute.
+2. Credential borrowed, call reserved. The purse reads the brake: holding stops a turn between two of its requests.
+3. The bytes that leave are compared with the last ones that left: a broken prefix is an event in the journal with its reason,
+   never an error (design §6).
+4. Sent; the answer goes to the child chunk by chunk as it comes, and past the meter. One request of a turn at a time.
+5. Settled: at nothing where it provably did not leave or was turned down, at what was metered where it is whole, and not at all
+   where it broke off, for that may be billed; it then counts as its whole ceiling, here too.
+
+No credential and no text is in a log line, an error or a repr.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import trio
+
+from mind_body.clock import now_ms
+from mind_body.errors import CredentialError
+from mind_body.ids import new_secret
+from mind_body.log import Journal
+from mind_body.model.http import Client, Lost, Streaming, Unsent, open_stream
+from mind_body.model.meter import Meter, Metered
+from mind_body.model.passage import KeyKind, Passed, count_ceiling, headers_to_child, headers_to_server, parse_request, read_limit
+from mind_body.model.prefix import canonical_blocks, find_break
+from mind_body.model.prices import PriceBook, price
+from mind_body.model.session import Usage
+from mind_body.model.spend import Declined, Purse
+
+
+class ChildLine(Protocol):
+    """The connection that the request came by."""
+
+    async def refuse(self, status: int, kind: str, sentence: str) -> None: ...
+
+    async def begin(self, status: int, headers: list[tuple[str, str]]) -> None: ...
+
+    async def send(self, chunk: bytes) -> None: ...
+
+    async def end(self) -> None: ...
+
+    async def break_off(self) -> None:
+        """So that the child sees that the answer is not whole."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the child asks. Header names are in small letters."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str] = field(repr=False)
+    raw: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """Where the real API is, and how its credential is borrowed: asked anew for every request."""
+
+    base_url: str
+    kind: KeyKind
+    borrow: Callable[[], str | None] = field(repr=False)
+    """May raise CredentialError."""
+    prices: PriceBook
+    instance: str
+
+    def price(self, model: str, usage: Usage) -> int:
+        return price(self.prices, model, usage, self.instance).micro_usd
+
+
+@dataclass(slots=True)
+class Grant:
+    """A turn is being taken: its requests may pass, one at a time, and are remembered here."""
+
+    call_id: str
+    purse: Purse
+    passed: list[Passed] = field(default_factory=list)
+    asked: int = 0
+    passing: trio.Lock = field(default_factory=trio.Lock)
+    """Held while a request passes: who takes it finds `passed` complete."""
+    scope: trio.CancelScope | None = None
+
+    @property
+    def refused(self) -> bool:
+        """The model declined; what the CLI would add by itself changes nothing and is not paid for."""
+        return any(one.metered.stop_reason == "refusal" for one in self.passed)
+
+    def next_call_id(self) -> str:
+        """The turn's own id first, then numbered ones."""
+        self.asked += 1
+        return self.call_id if self.asked == 1 else f"{self.call_id}.{self.asked}"
+
+
+@dataclass(slots=True)
+class Seat:
+    """One child's place at the gateway."""
+
+    key: str = field(default_factory=new_secret, repr=False)
+    grant: Grant | None = None
+    blocks: list[str] = field(default_factory=list, repr=False)
+    """What the last request sent; empty before the first."""
+    answered_at: int | None = None
+    """When the last answered request began."""
+
+    def close_grant(self) -> None:
+        """The turn is over, or given up: what still passes is broken off."""
+        if self.grant is not None and self.grant.scope is not None:
+            self.grant.scope.cancel()
+        self.grant = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Relayed:
+    status: int | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    metered: Metered = field(default_factory=Metered)
+    broken: Unsent | Lost | None = None
+
+
+class Relay:
+    """Sends on what the gateway let in."""
+
+    def __init__(self, upstream: Upstream, client: Client, journal: Journal) -> None:
+        self._upstream = upstream
+        self._client = client
+        self._journal = journal
+
+    async def count(self, line: ChildLine, request: Request) -> None:
+        """Counting tokens is free, and no part of what a session sends."""
+        try:
+            secret = self._upstream.borrow()
+        except CredentialError:
+            await line.refuse(401, "authentication_error", "the credential cannot be used")
+        else:
+            await self._relay(line, request, secret)
+
+    async def message(self, line: ChildLine, seat: Seat, grant: Grant, request: Request) -> None:
+        async with grant.passing:
+            with trio.CancelScope() as scope:
+                grant.scope = scope
+                await self._message(line, seat, grant, request)
+            grant.scope = None
+        if scope.cancelled_caught:
+            await line.break_off()
+
+    async def _message(self, line: ChildLine, seat: Seat, grant: Grant, request: Request) -> None:
+        body, began, call_id = parse_request(request.raw), now_ms(), grant.next_call_id()
+        if body is None:
+            await line.refuse(400, "invalid_request_error", "not a JSON object")
+            return
+        model, blocks = str(body.get("model")), canonical_blocks(body)
+        age = None if seat.answered_at is None else began - seat.answered_at
+        ceiling = self._upstream.price(model, count_ceiling(body, request.raw, seat.blocks, blocks, age))
+        try:
+            secret = self._upstream.borrow()
+        except CredentialError as error:
+            grant.passed.append(Passed(call_id, unauthorised=str(error), sent=False))
+            await line.refuse(401, "authentication_error", "the credential cannot be used")
+            return
+        verdict = await grant.purse.reserve(call_id, ceiling)
+        if isinstance(verdict, Declined):
+            grant.passed.append(Passed(call_id, declined=verdict, sent=False))
+            await line.refuse(403, "permission_error", "this call may not be made now")
+            return
+        self._check_prefix(seat, blocks, call_id)
+        passed = Passed(call_id, cost_micro_usd=ceiling, broken="the turn was given up")
+        try:
+            passed = self._account(call_id, model, await self._relay(line, request, secret), ceiling, began)
+        finally:
+            # Also when the child hung up in the middle, or we did.
+            grant.passed.append(passed)
+        if passed.status == 200:
+            seat.answered_at = began
+        if passed.broken is None or not passed.sent:
+            await grant.purse.settle(call_id, passed.metered.usage, passed.cost_micro_usd)
+
+    def _check_prefix(self, seat: Seat, blocks: list[str], call_id: str) -> None:
+        why = find_break(seat.blocks, blocks)
+        if why is not None:
+            words = "A request did not begin with the one before it."
+            self._journal.note("prefix.broken", words, level="warning", CALL=call_id, REASON=why)
+        seat.blocks = blocks
+
+    async def _relay(self, line: ChildLine, request: Request, secret: str | None) -> _Relayed:
+        url = self._upstream.base_url + request.target
+        headers = headers_to_server(request.headers, self._upstream.kind, secret)
+        async with open_stream(self._client, url, request.raw, headers) as answer:
+            if not isinstance(answer, Streaming):
+                await line.refuse(502, "api_error", "the model cannot be reached")
+                return _Relayed(broken=answer)
+            meter = Meter(answer.headers.get("content-type", ""))
+            await line.begin(answer.status, headers_to_child(answer.headers))
+            while (chunk := await answer.next_chunk()) is not None:
+                if isinstance(chunk, Lost):
+                    await line.break_off()
+                    return _Relayed(answer.status, answer.headers, meter.read(), chunk)
+                meter.feed(chunk)
+                await line.send(chunk)
+            await line.end()
+            return _Relayed(answer.status, answer.headers, meter.read())
+
+    def _account(self, call_id: str, model: str, relayed: _Relayed, ceiling: int, began: int) -> Passed:
+        metered, broken = relayed.metered, relayed.broken
+        if isinstance(broken, Unsent):
+            return Passed(call_id, broken=broken.reason, sent=False)
+        if broken is None and relayed.status == 200 and not metered.complete and metered.error is None:
+            broken = Lost("the answer ended before its end")
+        if broken is not None:
+            return Passed(call_id, relayed.status, metered=metered, cost_micro_usd=ceiling, broken=broken.reason)
+        limit = read_limit(relayed.headers, began) if relayed.status == 429 else None
+        cost = self._upstream.price(metered.model or model, metered.usage)
+        return Passed(call_id, relayed.status, limit, metered, cost)

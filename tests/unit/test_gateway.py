@@ -1,0 +1,304 @@
+"""The gateway, spoken to over loopback by a plain HTTP client, before a scripted Messages API."""
+
+import json
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+import structlog.testing
+import trio
+
+from mind_body.errors import CredentialError
+from mind_body.log import Journal
+from mind_body.model.gateway import Gateway
+from mind_body.model.http import open_client
+from mind_body.model.price_file import read_prices
+from mind_body.model.relay import Grant, Relay, Seat, Upstream
+from mind_body.model.session import Usage
+from mind_body.model.spend import Declined, Reserved
+from tests.real.parts.messages_api import Fault, HalfStream, Held, MessagesApi, Structured, refusal, scripted_messages_api
+
+REAL = "sk-real-0123456789"
+USAGE = {"input_tokens": 10, "output_tokens": 5}
+
+
+class FakePurse:
+    def __init__(self, declined: Declined | None = None) -> None:
+        self.declined = declined
+        self.reserved: list[tuple[str, int]] = []
+        self.settled: list[tuple[str, Usage, int]] = []
+
+    async def reserve(self, call_id: str, ceiling_micro_usd: int) -> Reserved | Declined:
+        self.reserved.append((call_id, ceiling_micro_usd))
+        return self.declined or Reserved()
+
+    async def settle(self, call_id: str, usage: Usage, cost_micro_usd: int) -> None:
+        self.settled.append((call_id, usage, cost_micro_usd))
+
+
+class Bed:
+    """A gateway that runs, one seat, and the child's client."""
+
+    def __init__(self, gateway: Gateway, child: httpx.AsyncClient) -> None:
+        self.gateway = gateway
+        self.child = child
+        self.seat = gateway.open_seat()
+        self.purse = FakePurse()
+
+    def grant(self, call_id: str = "c1") -> Grant:
+        self.seat.grant = Grant(call_id, self.purse)
+        return self.seat.grant
+
+    async def ask(
+        self, text: str = "hi", *, path: str = "/v1/messages?beta=true", stream: bool = True, **headers: str
+    ) -> httpx.Response:
+        body = {"model": "claude-sonnet-4-5", "max_tokens": 10, "stream": stream, "messages": [{"role": "user", "content": text}]}
+        return await self.child.post(self.gateway.url + path, json=body, headers=headers or {"x-api-key": self.seat.key})
+
+
+@pytest.fixture
+def api() -> Iterator[MessagesApi]:
+    with scripted_messages_api(Structured({"say": []}, USAGE)) as scripted:
+        yield scripted
+
+
+def no_credential() -> str:
+    raise CredentialError("x.model-key does not exist")
+
+
+@asynccontextmanager
+async def opened(base_url: str, **changes: Any) -> AsyncIterator[Bed]:
+    fields: dict[str, Any] = {"kind": "api-key", "borrow": lambda: REAL} | changes
+    upstream = Upstream(base_url=base_url, prices=read_prices(), instance="claude:test", **fields)
+    async with open_client(10) as client, httpx.AsyncClient(trust_env=False) as child, trio.open_nursery() as nursery:
+        gateway = Gateway(Relay(upstream, client, Journal("persona", "ada")), Journal("persona", "ada"))
+        await gateway.listen()
+        nursery.start_soon(gateway.run)
+        with trio.fail_after(20):
+            yield Bed(gateway, child)
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_childs_key_is_replaced_by_the_real_one_and_everything_else_is_left_alone(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        bed.grant()
+        answer = await bed.ask(headers={"x-api-key": bed.seat.key, "anthropic-beta": "a,b", "x-odd": "kept"})
+    (request,) = api.requests
+    assert answer.status_code == 200
+    assert request.path == "/v1/messages?beta=true"
+    assert request.headers["x-api-key"] == REAL
+    assert "authorization" not in request.headers
+    assert (request.headers["anthropic-beta"], request.headers["x-odd"]) == ("a,b", "kept")
+    assert bed.seat.key not in str(request.headers)
+    assert REAL not in answer.text + str(answer.headers) + repr(bed.seat)
+    assert bed.seat.key not in repr(bed.seat)
+
+
+async def test_a_bearer_key_becomes_the_real_bearer(api: MessagesApi) -> None:
+    async with opened(api.url, kind="oauth-token") as bed:
+        bed.grant()
+        await bed.ask(headers={"authorization": f"Bearer {bed.seat.key}"})
+    assert api.requests[0].headers["authorization"] == f"Bearer {REAL}"
+    assert "x-api-key" not in api.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    "headers", [{"x-api-key": "guess"}, {"authorization": "Bearer"}, {"x-none": "1"}, {"authorization": "Basic é"}]
+)
+async def test_a_key_that_is_nobodys_opens_nothing(api: MessagesApi, headers: dict[str, str]) -> None:
+    async with opened(api.url) as bed:
+        bed.grant()
+        answer = await bed.child.post(
+            bed.gateway.url + "/v1/messages", json={}, headers=[(k.encode(), v.encode("latin-1")) for k, v in headers.items()]
+        )
+    assert answer.status_code == 401
+    assert not api.requests
+
+
+async def test_a_closed_seats_key_opens_nothing_any_more(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        bed.grant()
+        bed.gateway.close_seat(bed.seat)
+        assert (await bed.ask()).status_code == 401
+    assert not api.requests
+
+
+async def test_nothing_but_messages_and_their_counting_passes(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        bed.grant()
+        for path in ("/v1/models", "/", "/v1/messages/batches", "/v1/messages/../files"):
+            assert (await bed.ask(path=path)).status_code == 404
+        assert (await bed.child.get(bed.gateway.url + "/v1/messages", headers={"x-api-key": bed.seat.key})).status_code == 404
+        assert not api.others
+        await bed.ask(path="/v1/messages/count_tokens")
+    assert [one.path for one in api.others] == ["/v1/messages/count_tokens"]
+    assert api.others[0].headers["x-api-key"] == REAL
+    assert bed.purse.reserved == []
+
+
+async def test_nothing_leaves_without_a_grant_and_the_cli_is_told_not_to_try_again(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        answer = await bed.ask()
+        assert answer.status_code == 403
+        assert answer.headers["x-should-retry"] == "false"
+        bed.grant()
+        assert (await bed.ask()).status_code == 200
+        bed.seat.close_grant()
+        assert (await bed.ask()).status_code == 403
+    assert len(api.requests) == 1
+
+
+async def test_a_call_is_reserved_before_and_settled_after_by_what_was_metered(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        grant = bed.grant()
+        await bed.ask()
+        await bed.ask("hi", stream=False)
+    usage = Usage(uncached=10, output=5)
+    assert [call for call, _ in bed.purse.reserved] == ["c1", "c1.2"]
+    assert bed.purse.settled == [("c1", usage, 105), ("c1.2", usage, 105)]
+    assert [(one.status, one.metered.usage, one.cost_micro_usd, one.metered.model) for one in grant.passed] == [
+        (200, usage, 105, "claude-sonnet-4-5")
+    ] * 2
+    assert all(ceiling >= 105 for _, ceiling in bed.purse.reserved)
+
+
+async def test_a_declined_call_is_not_sent(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        bed.purse.declined = Declined("held", "held by the operator")
+        grant = bed.grant()
+        answer = await bed.ask()
+    assert answer.status_code == 403
+    assert grant.passed[0].declined == Declined("held", "held by the operator")
+    assert not api.requests
+
+
+async def test_a_credential_that_cannot_be_borrowed_is_told_apart_and_nothing_is_sent(api: MessagesApi) -> None:
+    async with opened(api.url, borrow=no_credential) as bed:
+        grant = bed.grant()
+        assert (await bed.ask()).status_code == 401
+    assert grant.passed[0].unauthorised == "x.model-key does not exist"
+    assert not api.requests
+    assert not bed.purse.reserved
+
+
+async def test_the_servers_errors_pass_as_they_are_and_cost_nothing(api: MessagesApi) -> None:
+    api.script(
+        Fault(529, "overloaded_error"), Fault(429, "rate_limit_error", headers={"anthropic-ratelimit-unified-reset": "1800000000"})
+    )
+    async with opened(api.url) as bed:
+        grant = bed.grant()
+        assert (await bed.ask()).status_code == 529
+        answer = await bed.ask()
+    assert answer.status_code == 429
+    assert answer.headers["anthropic-ratelimit-unified-reset"] == "1800000000"
+    assert [one.status for one in grant.passed] == [529, 429]
+    assert bed.purse.settled == [("c1", Usage(), 0), ("c1.2", Usage(), 0)]
+
+
+async def test_an_answer_that_breaks_off_is_seen_to_break_off_and_counts_whole(api: MessagesApi) -> None:
+    api.script(HalfStream({"say": []}))
+    async with opened(api.url) as bed:
+        grant = bed.grant()
+        with pytest.raises(httpx.RemoteProtocolError):
+            await bed.ask()
+        async with grant.passing:
+            (passed,) = grant.passed
+    assert passed.broken is not None
+    assert passed.cost_micro_usd == bed.purse.reserved[0][1]
+    assert bed.purse.settled == []
+
+
+async def test_a_server_that_is_not_there_costs_nothing() -> None:
+    async with opened("http://127.0.0.1:9") as bed:
+        grant = bed.grant()
+        assert (await bed.ask()).status_code == 502
+    assert grant.passed[0].broken is not None
+    assert not grant.passed[0].sent
+    assert bed.purse.settled == [("c1", Usage(), 0)]
+
+
+async def test_an_answer_is_not_held_back(api: MessagesApi) -> None:
+    """The first event arrives while the server has not yet sent the last."""
+    gate = threading.Event()
+    api.pause_stream = gate
+    async with opened(api.url) as bed:
+        bed.grant()
+        body = {"model": "m", "stream": True, "messages": []}
+        async with bed.child.stream(
+            "POST", bed.gateway.url + "/v1/messages", json=body, headers={"x-api-key": bed.seat.key}
+        ) as answer:
+            chunks = answer.aiter_raw()
+            assert b"message_start" in await anext(chunks)
+            gate.set()
+            rest = b"".join([chunk async for chunk in chunks])
+    assert b"message_stop" in rest
+
+
+async def test_a_turn_that_is_given_up_breaks_off_what_still_passes(api: MessagesApi) -> None:
+    gate = threading.Event()
+    api.script(Held(gate, Structured({"say": []})))
+    async with opened(api.url) as bed:
+        grant = bed.grant()
+        async with trio.open_nursery() as nursery:
+
+            async def ask() -> None:
+                with pytest.raises(httpx.HTTPError):
+                    await bed.ask()
+
+            nursery.start_soon(ask)
+            while not api.requests:
+                await trio.sleep(0.005)
+            bed.seat.close_grant()
+        gate.set()
+    assert grant.passed[0].broken == "the turn was given up"
+    assert bed.purse.settled == []
+
+
+async def test_a_refusal_is_the_last_request_of_its_turn(api: MessagesApi) -> None:
+    api.script(refusal())
+    async with opened(api.url) as bed:
+        bed.grant()
+        assert (await bed.ask()).status_code == 200
+        assert (await bed.ask()).status_code == 403
+    assert len(api.requests) == 1
+
+
+async def test_a_broken_prefix_is_a_line_in_the_journal_and_no_error(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        bed.grant()
+        with structlog.testing.capture_logs() as lines:
+            await bed.ask("one secret")
+            await bed.ask("one secret")
+            assert not [line for line in lines if line["kind"] == "prefix.broken"]
+            assert (await bed.ask("two")).status_code == 200
+    (broken,) = [line for line in lines if line["kind"] == "prefix.broken"]
+    assert "block 0 of 1 (user) changed" in broken["REASON"]
+    assert "secret" not in json.dumps(lines)
+    assert REAL not in json.dumps(lines)
+
+
+async def test_what_is_no_json_object_is_not_sent(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        bed.grant()
+        for raw in (b"[]", b"{", b"\xff"):
+            answer = await bed.child.post(bed.gateway.url + "/v1/messages", content=raw, headers={"x-api-key": bed.seat.key})
+            assert answer.status_code == 400
+    assert not api.requests
+
+
+async def test_each_seat_has_a_key_of_its_own() -> None:
+    assert Seat().key != Seat().key
+    assert len(Seat().key) >= 43
+
+
+async def test_nonsense_on_the_line_harms_nobody(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        bed.grant()
+        port = int(bed.gateway.url.rpartition(":")[2])
+        async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
+            await stream.send_all(b"\x00\x01 nonsense\r\n\r\n")
+            assert await stream.receive_some() == b""
+        assert (await bed.ask()).status_code == 200
