@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from mind_body.control.people import listed
-from mind_body.matrix.events import Encryption, Event, JoinRules, Member, Name, Tombstone, as_dict
+from mind_body.matrix.events import Encryption, Event, JoinRules, Member, Name, Tombstone
+from mind_body.matrix.parse import as_dict
 from mind_body.matrix.wire import InvitedRoom, JoinedRoom
 from mind_body.mind.records import Membership, Room
 from mind_body.settings import PeopleConfig
