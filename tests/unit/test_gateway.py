@@ -53,7 +53,7 @@ class Bed:
         return self.seat.grant
 
     async def ask(
-        self, text: str = "hi", *, path: str = "/v1/messages?beta=true", stream: bool = True, **headers: str
+        self, text: str = "hi", *, path: str = "/v1/messages?beta=true", stream: bool = True, headers: dict[str, str] | None = None
     ) -> httpx.Response:
         body = {"model": "claude-sonnet-4-5", "max_tokens": 10, "stream": stream, "messages": [{"role": "user", "content": text}]}
         return await self.child.post(self.gateway.url + path, json=body, headers=headers or {"x-api-key": self.seat.key})
