@@ -1,7 +1,8 @@
 """Door: model sessions as the mind records them (design §7). The cursor is a cache of the record, never the record.
 
 1. One open session per conversation; opening another ends it, in the same transaction.
-2. Figures and cursor move only with a turn that the model has answered.
+2. What a session holds are the calls that were answered, whatever came of their turn: those and no others are told again.
+   Figures and cursor move with them.
 3. What was said in earlier sessions is read here for rehydration: answered mail and her own words, never context.
 """
 
@@ -52,7 +53,7 @@ def end_session(tx: Transaction, session_id: str, reason: str, now: int) -> bool
 
 
 def record_use(tx: Transaction, session_id: str, turn_id: str, use: SessionUse, now: int) -> None:
-    """The session's figures after an answered turn."""
+    """The session's figures after a turn in which a call was answered."""
     tx.execute(
         "UPDATE session SET cursor = ?, prefix_tokens = ?, window_tokens = ?, ceiling_tokens = ?, last_used_at = ?, "
         "last_turn_id = ?, turns = turns + 1 WHERE id = ?",
@@ -72,9 +73,9 @@ def read_last_state(tx: Transaction, session_id: str) -> TurnState | None:
 
 
 def read_exchanges(tx: Transaction, session_id: str) -> list[tuple[str, str]]:
-    """Every request and answer of a session's answered turns, in order, byte for byte."""
+    """Every answered request of a session with its answer, in order, byte for byte."""
     rows = tx.execute(
-        f"SELECT input, sent, received FROM turn WHERE session_id = ? AND state IN {_ANSWERED} ORDER BY rowid", (session_id,)
+        "SELECT input, sent, received FROM turn WHERE session_id = ? AND received <> '[]' ORDER BY rowid", (session_id,)
     )
     return [exchange for row in rows for exchange in _exchanges(row)]
 
@@ -83,7 +84,7 @@ def read_told_rooms(tx: Transaction, session_id: str) -> dict[str, str]:
     """Room id → the name under which this session was last told of it."""
     rows = tx.execute(
         "SELECT turn_room.room_id, turn_room.name FROM turn JOIN turn_room ON turn_room.turn_id = turn.id "
-        f"WHERE turn.session_id = ? AND turn.state IN {_ANSWERED} ORDER BY turn.rowid",
+        "WHERE turn.session_id = ? AND turn.received <> '[]' ORDER BY turn.rowid",
         (session_id,),
     )
     return {row["room_id"]: row["name"] for row in rows}
@@ -150,7 +151,7 @@ def _read_rooms(tx: Transaction, room_ids: Sequence[str]) -> dict[str, Any]:
 def _exchanges(row: Any) -> list[tuple[str, str]]:
     asked = {0: row["input"]} | {block["at"]: block["text"] for block in json.loads(row["sent"])}
     answered = {block["at"]: block["text"] for block in json.loads(row["received"])}
-    return [(asked[at], answered.get(at, "")) for at in sorted(asked)]
+    return [(asked[at], answered[at]) for at in sorted(asked) if at in answered]
 
 
 def _session(row: Any) -> Session:

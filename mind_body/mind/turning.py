@@ -5,9 +5,7 @@ from typing import Any
 
 from mind_body.mind.records import Heard, Room, TurnState
 
-IN_HISTORY = frozenset({TurnState.REPLIED, TurnState.UNREADABLE, TurnState.REFUSED})
-"""Turns that the model has answered: part of their session for good. A lost, failed or limited one is not."""
-CLOSING = IN_HISTORY
+CLOSING = frozenset({TurnState.REPLIED, TurnState.UNREADABLE, TurnState.REFUSED})
 """Turns that close their rows; after any other the rows stay pending."""
 
 
@@ -48,7 +46,7 @@ class TurnEnd:
     sent: tuple[dict[str, Any], ...] = ()
     """`{"at": call, "text": …}` for every call after the first."""
     received: tuple[dict[str, Any], ...] = ()
-    """`{"at": call, "text": …, "blocks": […]}` for every answer."""
+    """`{"at": call, "text": …, "blocks": […]}` for every call that was answered."""
     cost_micro_usd: int = 0
     uncached_tokens: int = 0
     cache_read_tokens: int = 0
@@ -60,7 +58,7 @@ class TurnEnd:
 
 @dataclass(frozen=True, slots=True)
 class SessionUse:
-    """The session's figures after a turn that is in its history."""
+    """The session's figures after a turn in which a call was answered."""
 
     cursor: str | None
     prefix_tokens: int

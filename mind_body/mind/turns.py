@@ -47,7 +47,7 @@ def read_context(tx: Transaction, session_id: str | None, rooms: Sequence[str], 
         "SELECT * FROM heard WHERE room_id IN (SELECT value FROM json_each(?)) AND standing = 'context' "
         "AND state <> 'withdrawn' AND (? IS NULL OR seq < ?) AND seq NOT IN ("
         "SELECT turn_heard.seq FROM turn JOIN turn_heard ON turn_heard.turn_id = turn.id "
-        "WHERE turn.session_id = ? AND turn.state IN ('replied', 'unreadable', 'refused')) "
+        "WHERE turn.session_id = ? AND turn.received <> '[]') "
         "ORDER BY seq DESC LIMIT ?",
         (json.dumps(list(rooms)), before, before, session_id or "", most),
     )
@@ -124,13 +124,6 @@ def close_as_failed(tx: Transaction, seq: int, run_id: str, holder: str) -> bool
         return False
     changed = tx.execute("UPDATE heard SET state = 'closed', closed_how = 'failed' WHERE seq = ? AND state = 'pending'", (seq,))
     return changed.rowcount == 1
-
-
-def mark_lost(tx: Transaction, run_id: str, reason: str, now: int) -> int:
-    """Every open turn of a run whose holder is gone; their rows stay pending."""
-    return tx.execute(
-        "UPDATE turn SET state = 'lost', ended_at = ?, why = ? WHERE run_id = ? AND state = 'opened'", (now, reason, run_id)
-    ).rowcount
 
 
 def _mail(tx: Transaction, row: Any) -> Mail:

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from mind_body.mind.records import Session, TurnState
-from mind_body.mind.turning import IN_HISTORY
 
 CEILING_MAX = 300_000
+IN_STEP = frozenset({TurnState.REPLIED, TurnState.UNREADABLE})
+"""Last turns after which a provider's own transcript is what the record says. A refused one is there too, but would be refused
+again with whatever follows it."""
 RESERVE = 1_024
 """Tokens kept free beside the output cap (design §7)."""
 
@@ -93,7 +95,7 @@ def _out_of_step(session: Session, facts: SessionFacts) -> str | None:
         return "no turn completed"
     if not facts.keeps_transcript:
         return None
-    if facts.last_turn not in IN_HISTORY:
+    if facts.last_turn not in IN_STEP:
         return f"last turn {facts.last_turn}"
     return None if facts.alive or session.cursor is not None else "no cursor"
 

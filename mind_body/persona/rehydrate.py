@@ -42,7 +42,8 @@ def _title(me: Persona, omitted: int, *, more: bool) -> str:
     if not omitted and not more:
         return "# Earlier in this conversation"
     count = f"more than {omitted}" if more else str(omitted)
-    return f"# Earlier in this conversation\n({count} older messages are left out; `mind history {me.name}` shows them to your operator.)"
+    where = f"`mind history {me.name}` shows them to your operator"
+    return f"# Earlier in this conversation\n({count} older messages are left out; {where}.)"
 
 
 def _line(me: Persona, one: Dialogue, scene: Scene) -> str:

@@ -1,0 +1,43 @@
+"""Wiring: the provider that a Mind's configuration names. Imported late, so that a persona carries only what it uses."""
+
+import contextlib
+from collections.abc import AsyncIterator
+
+import trio
+
+from mind_body.home import Home
+from mind_body.log import Journal
+from mind_body.model.lease import Lease
+from mind_body.model.price_file import read_prices
+from mind_body.model.session import Provider
+from mind_body.settings import MindConfig
+
+CLOSE_S = 3.0
+"""Ending takes no longer, so that SIGTERM is obeyed within 5 s."""
+
+
+@contextlib.asynccontextmanager
+async def open_provider(home: Home, config: MindConfig, lease: Lease, journal: Journal) -> AsyncIterator[Provider]:
+    """Raises ConfigError or CredentialError for what cannot be used."""
+    provider = _make_provider(home, config, lease, journal)
+    try:
+        yield provider
+    finally:
+        with trio.move_on_after(CLOSE_S) as scope:
+            scope.shield = True
+            await provider.aclose()
+
+
+def _make_provider(home: Home, config: MindConfig, lease: Lease, journal: Journal) -> Provider:
+    prices = read_prices(home)
+    needs_key = config.model.credential != "none"
+    if config.model.provider == "openai":
+        from mind_body.model.openai import OpenAIProvider  # noqa: PLC0415 - see the first line
+
+        def borrow() -> str | None:
+            return lease.borrow().secret if needs_key else None
+
+        return OpenAIProvider(config.model, prices=prices, purse=lease, credential=borrow, journal=journal)
+    from mind_body.model.local import LocalProvider  # noqa: PLC0415 - see the first line
+
+    return LocalProvider(config.model, prices=prices, purse=lease, journal=journal)

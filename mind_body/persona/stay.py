@@ -1,0 +1,157 @@
+"""Loop: adopt the open run, take its turns, end it; linger for the next; leave.
+
+1. Pokes are drained before the mind is looked at, never after, so that nothing is left unread when she leaves.
+2. Before each turn: brake and dial, then the run's cost against the dial's cap.
+3. A run has at most `max_turns` turns. It ends in order, whatever happened; what is left is the heartbeat's to open anew.
+4. After a run she lingers without one, session open and no call made; at a poke she adopts the next. Found no run at the start:
+   she leaves at once.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeAlias
+
+import trio
+
+from mind_body.clock import now_ms
+from mind_body.control.effective import Held, Released
+from mind_body.crash import crash_point
+from mind_body.host.poke import send_poke
+from mind_body.host.post import Post
+from mind_body.mind.records import Run, RunKind
+from mind_body.mind.runs import adopt_run, end_run, live_run, read_run
+from mind_body.mind.store import Mind
+from mind_body.model.lease import Lease
+from mind_body.model.session import Failed, Limited
+from mind_body.persona.closing import STOPPED
+from mind_body.persona.open_sessions import OpenSessions
+from mind_body.persona.opening import ClosedAsFailed, Nothing, NotOurs, Opened, open_next
+from mind_body.persona.turn import TurnTaker, is_cancellation
+
+
+class Sitter:
+    """One persona at her post."""
+
+    def __init__(self, post: Post, taker: TurnTaker, sessions: OpenSessions, lease: Lease) -> None:
+        self._post = post
+        self._taker = taker
+        self._sessions = sessions
+        self._lease = lease
+
+    async def sit(self, run: Run) -> None:
+        """Take the adopted run's turns and end it."""
+        self._lease.open_run(run.id, run.cost_micro_usd)
+        try:
+            await self._take_turns(run)
+        except BaseException as error:
+            if is_cancellation(error):
+                self._end(run, "stopped", STOPPED)
+            raise
+        finally:
+            self._lease.close_run()
+            self._poke_others()
+
+    async def _take_turns(self, run: Run) -> None:
+        place, most = self._taker.place, self._taker.place.config.persona.max_turns
+        taken = 0
+        while taken < most:
+            self._post.notify.progress()
+            if not self._may_go_on(run):
+                return
+            opening = open_next(place, run, turns=taken, is_alive=self._sessions.is_alive, now=now_ms())
+            if not isinstance(opening, Opened):
+                self._tell(run, opening)
+                if isinstance(opening, ClosedAsFailed):
+                    continue
+                return
+            send_poke(place.home.mouth_socket)  # typing
+            outcome = await self._taker.take(opening)
+            taken += 1
+            self._post.notify.progress()
+            send_poke(place.home.mouth_socket)  # the outbox
+            if outcome is None or isinstance(outcome, Limited | Failed):
+                return
+        self._end(run, "done", f"{most} turns are the most of one run")
+
+    def _may_go_on(self, run: Run) -> bool:
+        control = self._taker.ask_brake()
+        if isinstance(control, Held):
+            self._end(run, "held", control.reason)
+            return False
+        return self._may_spend(run, control)
+
+    def _may_spend(self, run: Run, control: Released) -> bool:
+        with self._taker.place.mind.read() as tx:
+            spent = run_now.cost_micro_usd if (run_now := read_run(tx, run.id)) else 0
+        if spent and spent >= control.dial.run_cap:
+            self._end(run, "budget", f"the run has cost {spent} of {control.dial.run_cap} micro-USD")
+            return False
+        return True
+
+    def _end(self, run: Run, outcome: str, reason: str) -> None:
+        place = self._taker.place
+        with place.mind.write() as tx:
+            ended = end_run(tx, run.id, place.holder, outcome, reason, now_ms())
+        if ended:
+            crash_point("persona.run-ended")
+            place.journal.note("run.ended", f"Her run ended: {reason}.", RUN=run.id, OUTCOME=outcome, REASON=reason)
+
+    def _tell(self, run: Run, opening: ClosedAsFailed | Nothing | NotOurs) -> None:
+        journal = self._taker.place.journal
+        match opening:
+            case ClosedAsFailed(heard):
+                journal.note(
+                    "message.failed",
+                    "A message that ended her process again and again was closed as failed; its room is told.",
+                    level="error",
+                    RUN=run.id,
+                    MESSAGES=heard.handle,
+                )
+            case Nothing():
+                journal.note("run.ended", "Her run ended: no eligible mail.", RUN=run.id, OUTCOME="done")
+            case NotOurs():
+                journal.note("run.lost", "Her run was ended by somebody else.", level="warning", RUN=run.id)
+
+    def _poke_others(self) -> None:
+        home = self._taker.place.home
+        for path in (home.mouth_socket, home.heartbeat_socket):
+            refused = send_poke(path)
+            if refused:
+                self._taker.place.journal.note("poke.refused", f"Nobody looks yet: {refused}.", level="debug")
+
+
+def adopt_open_run(mind: Mind, holder: str, now: int) -> Run | None:
+    """The open run, held by us from now on; None where there is none for us."""
+    with mind.read() as tx:
+        run = live_run(tx, RunKind.PERSONA_TURN)
+    if run is None or run.holder is not None:
+        return None
+    with mind.write() as tx:
+        adopted = adopt_run(tx, run.id, holder, now)
+    if not adopted:
+        return None
+    crash_point("persona.adopted")
+    return run
+
+
+Look: TypeAlias = Literal["worked", "nothing", "changed"]
+
+
+async def stay(post: Post, linger_s: float, look: Callable[[], Awaitable[Look]], *, worked: bool) -> bool:
+    """Look; after a run look again at once; else linger for a poke. True when her configuration changed, False when she may leave.
+
+    `worked`: there was a run before, so that she lingers from now on.
+    """
+    leave_at = trio.current_time() + linger_s if worked else 0.0
+    while True:
+        post.pokes.drain()
+        found = await look()
+        if found == "changed":
+            return True
+        if found == "worked":
+            leave_at = trio.current_time() + linger_s
+            continue
+        left = leave_at - trio.current_time()
+        if left <= 0:
+            return False
+        post.notify.progress()
+        await post.pokes.wait(min(left, post.host.look_s))

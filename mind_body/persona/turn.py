@@ -1,0 +1,170 @@
+"""Loop: one turn of hers: T3a, one model call, T3b.
+
+1. The brake is asked before the turn and again while the model answers: at every poke, and each second at most. Held means that
+   the call is cancelled; its rows stay pending.
+2. An answer that cannot be read is worth one repair, with the error, in the same session; so is silence where the Mind is never to
+   be silent when addressed. One repair in all.
+3. Whatever ends a turn is recorded, also when this process is told to stop. What is not recorded is a turn whose process died; the
+   heartbeat finds it and marks it lost.
+4. One journal line per turn, with its figures. Never a word of what was said.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from mind_body.clock import now_ms
+from mind_body.control.effective import Control, Held
+from mind_body.control.files import read_control
+from mind_body.errors import CredentialError, MindBodyError, OperatorError
+from mind_body.mind.acks import admit_ack, is_acked
+from mind_body.mind.turns import read_shown
+from mind_body.model.session import Failed, ModelSession, Outcome, Reply, TurnResult, Unreadable
+from mind_body.persona.closing import STOPPED, Course, close_with
+from mind_body.persona.open_sessions import OpenSessions
+from mind_body.persona.opening import Opened, Place
+from mind_body.persona.outcomes import answered_text
+from mind_body.persona.reply import Read, Shown, Unread, named_messages, read_reply
+from mind_body.persona.telling import tell_turn
+
+BRAKE_S = 1.0
+"""How long a hold may go unnoticed while the model answers."""
+WHY_MAX = 500
+"""Characters of a fault that a repair quotes."""
+OPEN_FAULT_MS = 15_000
+SILENT = "you were addressed, so say something"
+
+
+class TurnTaker:
+    """Takes turns for one place; model sessions stay open between them."""
+
+    def __init__(
+        self,
+        place: Place,
+        sessions: OpenSessions,
+        wait_for_poke: Callable[[float], Awaitable[bool]],
+        progress: Callable[[], None],
+    ) -> None:
+        self.place = place
+        self._sessions = sessions
+        self._wait_for_poke = wait_for_poke
+        self._progress = progress
+
+    async def take(self, opened: Opened) -> Outcome | None:
+        """The turn's outcome, recorded; None when the run was not ours any more and the reply was discarded."""
+        course = Course(Failed("held", None, STOPPED))
+        try:
+            await self._talk(opened, course)
+        except BaseException as error:
+            # Told to stop: what is known is recorded, without waiting for anything. A fault of our own is a lost turn instead.
+            if is_cancellation(error):
+                self._record(opened, course)
+            raise
+        recorded = self._record(opened, course)
+        if len(course.results) < len(course.asked) or not course.results or answered_text(course.results[-1]) is None:
+            await self._sessions.drop(opened.plan.session_id)
+        return course.outcome if recorded else None
+
+    def ask_brake(self) -> Control:
+        """Brake and dial as they are now, acknowledged."""
+        control = read_control(self.place.home, self.place.me.name)
+        with self.place.mind.read() as tx:
+            known = is_acked(tx, "persona", control)
+        if not known:
+            with self.place.mind.write() as tx:
+                admit_ack(tx, "persona", control, now_ms())
+        return control
+
+    async def _talk(self, opened: Opened, course: Course) -> None:
+        try:
+            session = await self._sessions.take(opened.batch.conversation, opened.plan)
+        except MindBodyError as error:
+            course.outcome = _unopened(error)
+            return
+        verdict = await self._ask(session, opened, course, opened.input, opened.turn_id)
+        why = self._repair_reason(opened, verdict)
+        if why is None:
+            return
+        silent = course.outcome if isinstance(verdict, Read) else None
+        before = course.outcome
+        text = f"Your answer could not be used: {why[:WHY_MAX]}. Answer again, with one JSON object that fits the schema."
+        await self._ask(session, opened, course, text, f"{opened.turn_id}-repair")
+        failed = course.outcome if isinstance(course.outcome, Failed) else None
+        if silent is not None and not isinstance(course.outcome, Reply):
+            course.outcome = silent
+        elif failed is not None and failed.kind == "budget":
+            course.outcome = before
+
+    async def _ask(self, session: ModelSession, opened: Opened, course: Course, text: str, call_id: str) -> Read | Unread | None:
+        """One call, watched; what it came to is in the course."""
+        course.asked.append(text)
+        held: list[str] = []
+        results: list[TurnResult] = []
+        began = trio.current_time()
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch_brake, nursery.cancel_scope, held)
+                results.append(await session.send(text, call_id))
+                nursery.cancel_scope.cancel()
+        finally:
+            course.model_ms += round((trio.current_time() - began) * 1000)
+        if not results:
+            course.outcome = Failed("held", None, held[0] if held else STOPPED)
+            return None
+        result = results[0]
+        course.results.append(result)
+        verdict = self._read(opened, result)
+        course.outcome = result.outcome
+        if isinstance(verdict, Unread):
+            course.outcome = Unreadable(verdict.why, answered_text(result) or "")
+        elif isinstance(verdict, Read):
+            course.read = verdict
+        return verdict
+
+    def _read(self, opened: Opened, result: TurnResult) -> Read | Unread | None:
+        if isinstance(result.outcome, Unreadable):
+            return Unread(result.outcome.why)
+        if not isinstance(result.outcome, Reply):
+            return None
+        text = result.outcome.text
+        with self.place.mind.read() as tx:
+            messages = read_shown(tx, opened.batch.conversation, named_messages(text))
+        shown = Shown(opened.rooms, messages, opened.batch.mail)
+        return read_reply(text, self.place.config.persona.acts, shown, small=self.place.me.small)
+
+    def _repair_reason(self, opened: Opened, verdict: Read | Unread | None) -> str | None:
+        if isinstance(verdict, Unread):
+            return verdict.why
+        persona = self.place.config.persona
+        never_silent = persona.silence == "never-when-addressed" and "say" in persona.acts
+        if isinstance(verdict, Read) and not verdict.say and opened.batch.mail and never_silent:
+            return SILENT
+        return None
+
+    def _record(self, opened: Opened, course: Course) -> bool:
+        recorded = close_with(self.place, opened, course, now_ms())
+        tell_turn(self.place, opened, course, recorded=recorded)
+        return recorded
+
+    async def _watch_brake(self, scope: trio.CancelScope, held: list[str]) -> None:
+        while True:
+            await self._wait_for_poke(BRAKE_S)
+            self._progress()
+            control = self.ask_brake()
+            if isinstance(control, Held):
+                held.append(control.reason)
+                scope.cancel()
+                return
+
+
+def _unopened(error: MindBodyError) -> Failed:
+    if isinstance(error, CredentialError):
+        return Failed("authentication", None, str(error))
+    return Failed("fault", None if isinstance(error, OperatorError) else now_ms() + OPEN_FAULT_MS, str(error))
+
+
+def is_cancellation(error: BaseException) -> bool:
+    """Whether this is trio's cancellation and nothing else, in a group or not."""
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(trio.Cancelled)[1] is None
+    return isinstance(error, trio.Cancelled)
