@@ -223,6 +223,10 @@ class Account:
     async def set_display_name(self, user_id: str, name: str) -> None:
         await self._call("PUT", f"/profile/{_quoted(user_id)}/displayname", "profile", body={"displayname": name})
 
+    async def set_account_data(self, user_id: str, kind: str, content: Mapping[str, Any]) -> None:
+        """`m.direct` and the like, whole."""
+        await self._call("PUT", f"/user/{_quoted(user_id)}/account_data/{_quoted(kind)}", "account data", body=content)
+
     async def logout(self) -> None:
         await self._call("POST", "/logout", "logout", body={})
 
