@@ -72,6 +72,8 @@ def _ownership_fault(path: Path, owners: set[int]) -> str | None:
         return f"{path} cannot be read ({error.strerror}); `mind brake` writes it"
     if stat.S_ISLNK(found.st_mode):
         return f"{path} is a symbolic link, and control files must be themselves"
+    if not (stat.S_ISREG(found.st_mode) or stat.S_ISDIR(found.st_mode)):
+        return f"{path} is neither a file nor a directory"  # opening a pipe would wait for ever
     if found.st_uid not in owners:
         return f"{path} belongs to user {found.st_uid}, who may not hold the brake; chown it to root or to the home's owner"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
@@ -84,7 +86,7 @@ def _write(path: Path, comment: str, values: Settings) -> None:
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644), "w") as file:
+        with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644), "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
             file.flush()
             os.fchmod(file.fileno(), 0o644)
@@ -100,5 +102,6 @@ def _write(path: Path, comment: str, values: Settings) -> None:
 
 
 def _toml(value: object) -> str:
-    # A JSON string is a TOML basic string; numbers and booleans are spelled alike.
-    return json.dumps(value)
+    # A JSON string is a TOML basic string but for two things: TOML has no surrogates (so what may stand plainly does), and it
+    # wants DEL escaped. Numbers and booleans are spelled alike.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f").encode("utf-8", "replace").decode("utf-8")
