@@ -23,6 +23,8 @@ WAIT_MAX_MS = 32 * 86_400_000
 """No limit resets later than a month; a server that says so is mistaken."""
 BYTES_PER_TOKEN_MIN = 3
 """A request of n bytes is reserved as n/3 tokens; natural text has 4 and more to a token."""
+TOKENS_MAX = 1_000_000_000
+"""A figure beyond this is nonsense and counts as none."""
 _TOO_LONG = ("context_length_exceeded", "exceed_context_size_error", "maximum context length", "context size")
 
 
@@ -202,4 +204,4 @@ def _table(value: Any) -> dict[str, Any]:
 
 
 def _count(value: Any) -> int:
-    return max(int(value), 0) if isinstance(value, int | float) else 0
+    return int(value) if isinstance(value, int | float) and 0 <= value <= TOKENS_MAX else 0

@@ -31,8 +31,9 @@ WINDOW = 8_192
 """SmolLM2-135M's own; 100 MB of memory (local_server.py)."""
 OUTPUT_CAP = 120
 """Tokens: 300 characters of English are about 80."""
-SAMPLING = {"temperature": 0.3, "repeat_penalty": 1.1, "seed": 1, "cache_prompt": True}
-"""Nearly the same answer each time; a little warmth and the penalty keep a model this small from repeating itself."""
+SAMPLING = {"temperature": 0.3, "dry_multiplier": 0.8, "seed": 1, "cache_prompt": True}
+"""Nearly the same answer each time. A little warmth and the penalty on repeated phrases (DRY) keep a model this small from
+saying one thing for ever; a plain repeat penalty forbids it its own name."""
 START_S = 60.0
 """A cold disk and a busy machine; usually half a second."""
 THREADS_MAX = 4

@@ -39,6 +39,7 @@ def _serve(gguf: Path, window: int, threads: int, key: str) -> Any:
 
     params = xllamacpp.CommonParams()
     params.model.path = str(gguf)
+    params.model_alias = {gguf.stem}
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [key]
