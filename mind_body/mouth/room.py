@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from mind_body.control.people import listed
+from mind_body.control.people import is_operator, listed, may_invite
 from mind_body.matrix.events import Encryption, Event, JoinRules, Member, Name, Tombstone
 from mind_body.matrix.parse import as_dict
 from mind_body.matrix.wire import InvitedRoom, JoinedRoom
@@ -88,7 +88,7 @@ def settle(room: Room, people: PeopleConfig) -> Room:
 def mark_direct(room: Room, direct: Mapping[str, tuple[str, ...]], people: PeopleConfig) -> Room:
     """What `m.direct` says. It only ever adds: an invite that said "direct" stays one where no client keeps the list."""
     said = any(room.room_id in rooms for rooms in direct.values())
-    return settle(replace(room, direct=True), people) if said and not room.widened else room
+    return settle(replace(room, direct=room.direct or (said and not room.widened)), people)
 
 
 def plan_invite(before: Room, invited: InvitedRoom, user_id: str, people: PeopleConfig) -> Room:
@@ -129,6 +129,16 @@ def plan_joined(
         gap=_gap(room, joined, user_id, since, fresh=fresh),
         newly_encrypted=room.encrypted and (fresh or not before.encrypted),
     )
+
+
+def decline_reason(room: Room, people: PeopleConfig) -> str | None:
+    """Why an invite is not accepted; None where it is. An operator's always is."""
+    inviter = room.invited_by or ""
+    if is_operator(inviter, people):
+        return None
+    if not may_invite(inviter, people):
+        return "the inviter is not on may_invite"
+    return None if listed(room.room_id, people.rooms) else "the room is not on rooms"
 
 
 def begins_mail(event: Event, user_id: str, *, invited: bool) -> bool:

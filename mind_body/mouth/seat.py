@@ -1,0 +1,95 @@
+"""Wiring: one Mind's place in the mouth, shared by her ear and her voice.
+
+Ear and voice ask `await seat.account()` for a way to the homeserver, which waits until she is signed in; whoever meets a 401 says
+`seat.refuse(account)`, and asks again. Signing in is `sign_in.py`'s.
+"""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import trio
+
+from mind_body.home import Home
+from mind_body.log import Journal
+from mind_body.matrix.client import Account, MatrixClient
+from mind_body.mind.records import Identity
+from mind_body.mind.store import Mind
+from mind_body.mouth.waits import wait_s
+from mind_body.settings import HostConfig, MindConfig
+
+
+class Bell:
+    """Rung by anybody, heard by one who waits; a ring while nobody waits is kept."""
+
+    def __init__(self) -> None:
+        self._rung = trio.Event()
+
+    def ring(self) -> None:
+        self._rung.set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """True for a ring, False when `timeout_s` has passed."""
+        with trio.move_on_after(max(timeout_s, 0)):
+            await self._rung.wait()
+        rung = self._rung.is_set()
+        self._rung = trio.Event()
+        return rung
+
+
+@dataclass(slots=True)
+class Seat:
+    """Everything that ear and voice of one Mind share."""
+
+    name: str
+    home: Home
+    host: HostConfig
+    config: MindConfig
+    mind: Mind
+    client: MatrixClient
+    journal: Journal
+    poke_heartbeat: Callable[[], None]
+    progress: Callable[[], None]
+    """The watchdog's food: an answer of the homeserver has come, or a wait that was told is over."""
+    voice: Bell = field(default_factory=Bell)
+    """There may be something to say."""
+    ear: Bell = field(default_factory=Bell)
+    """There may be an invite to answer or a gap to fill."""
+    trouble: str | None = None
+    """Why she is not signed in, for the status line."""
+    identity: Identity | None = None
+    _account: Account | None = None
+    _signed_in: trio.Event = field(default_factory=trio.Event)
+    _refused: trio.Event = field(default_factory=trio.Event)
+
+    async def account(self) -> Account:
+        """Her way to the homeserver; waits until she is signed in."""
+        while self._account is None:
+            await self._signed_in.wait()
+        return self._account
+
+    @property
+    def user_id(self) -> str:
+        """As /whoami said it; before that as configured."""
+        return self.identity.user_id if self.identity else self.config.matrix.user
+
+    def admit(self, account: Account, identity: Identity) -> None:
+        """She is signed in."""
+        self._account, self.identity, self.trouble = account, identity, None
+        self._refused = trio.Event()
+        self._signed_in.set()
+
+    def refuse(self, account: Account) -> None:
+        """The homeserver has said that this token is worth nothing."""
+        if self._account is account:
+            self._account = None
+            self._signed_in = trio.Event()
+            self._refused.set()
+
+    async def wait_refused(self) -> None:
+        await self._refused.wait()
+
+    async def wait_out(self, tries: int, at_least_s: float = 0.0) -> None:
+        """A bounded wait after the nth failure in a row; never less than the homeserver asked for."""
+        await trio.sleep(max(wait_s(tries, random.random()), at_least_s))  # noqa: S311 - spreading, not secrecy
+        self.progress()

@@ -1,0 +1,149 @@
+"""Loop: signing in, and staying so.
+
+1. The device id is chosen and stored before the first login and never changes: transaction ids are remembered per device.
+2. /whoami comes before anything is processed: her id is what the homeserver says, compared exactly with the configured one.
+3. With a password: the token of the last login is used while it is good; else one login. With a token: its device is what
+   /whoami says.
+4. What only an operator can mend is told once, and tried again when a file has changed or after five minutes. What may mend itself
+   is waited for, with back-off.
+"""
+
+import contextlib
+
+import trio
+
+from mind_body.errors import (
+    ConfigError,
+    CredentialError,
+    MatrixLimited,
+    MatrixRefused,
+    MatrixUnauthorised,
+    MatrixUnreachable,
+    OperatorError,
+)
+from mind_body.host.secrets import read_secret, write_secret
+from mind_body.ids import new_id
+from mind_body.matrix.client import Account
+from mind_body.mind.records import Identity
+from mind_body.mind.rooms import read_identity, save_identity
+from mind_body.mouth.seat import Seat
+
+RETRY_S = 300.0
+"""An account may have been mended on the homeserver; asking more often would lock it."""
+
+
+async def keep_signed_in(seat: Seat) -> None:
+    """For ever."""
+    while True:
+        account, identity = await _sign_in(seat)
+        seat.admit(account, identity)
+        seat.journal.note("matrix.signed-in", f"Signed in as {identity.user_id}.", DEVICE=identity.device_id)
+        await seat.wait_refused()
+        seat.journal.note("matrix.signed-out", "The homeserver no longer takes her token.", level="warning")
+
+
+async def _sign_in(seat: Seat) -> tuple[Account, Identity]:
+    tries = 0
+    while True:
+        try:
+            if seat.config.matrix.login == "token":
+                return await _by_token(seat)
+            return await _by_password(seat)
+        except OperatorError as error:
+            _tell(seat, str(error), level_error=True)
+            await _wait_for_operator(seat)
+        except (MatrixUnreachable, MatrixLimited) as error:
+            _tell(seat, str(error), level_error=False)
+            await seat.wait_out(tries, error.retry_after_ms / 1000 if isinstance(error, MatrixLimited) else 0.0)
+            tries += 1
+
+
+async def _by_token(seat: Seat) -> tuple[Account, Identity]:
+    path = seat.home.credentials / f"{seat.name}.matrix-token"
+    account = seat.client.account(seat.config.matrix.homeserver, read_secret(path))
+    try:
+        user_id, device_id = await account.whoami()
+    except (MatrixUnauthorised, MatrixRefused) as error:
+        raise CredentialError(f"the token in {path} is refused: {error}; put a good one there") from error
+    return account, _admit_identity(seat, user_id, device_id)
+
+
+async def _by_password(seat: Seat) -> tuple[Account, Identity]:
+    mine = seat.config.matrix
+    session = seat.home.credentials / f"{seat.name}.matrix-session"
+    identity = _chosen_identity(seat)
+    # No session yet, or signed out on the homeserver: the password gives a new token for the same device.
+    with contextlib.suppress(CredentialError, MatrixUnauthorised, MatrixRefused):
+        account = seat.client.account(mine.homeserver, read_secret(session))
+        if await account.whoami() == (identity.user_id, identity.device_id):
+            return account, identity
+    path = seat.home.credentials / f"{seat.name}.matrix-password"
+    try:
+        login = await seat.client.login_password(mine.homeserver, mine.user, read_secret(path), identity.device_id)
+    except (MatrixUnauthorised, MatrixRefused) as error:
+        raise CredentialError(f"the password in {path} is refused: {error}; put the right one there") from error
+    write_secret(session, login.token)
+    account = seat.client.account(mine.homeserver, login.token)
+    return account, _admit_identity(seat, *await account.whoami())
+
+
+def _chosen_identity(seat: Seat) -> Identity:
+    with seat.mind.read() as tx:
+        known = read_identity(tx)
+    if known is None:
+        known = Identity(seat.config.matrix.user, f"MIND{new_id().replace('-', '')[-12:].upper()}")
+        with seat.mind.write() as tx:
+            save_identity(tx, known)
+    _check_user(seat, known.user_id)
+    return known
+
+
+def _admit_identity(seat: Seat, user_id: str, device_id: str) -> Identity:
+    _check_user(seat, user_id)
+    found = Identity(user_id, device_id)
+    with seat.mind.read() as tx:
+        known = read_identity(tx)
+    if known is not None and known.user_id != user_id:
+        raise ConfigError(f"{seat.mind.path} is the mind of {known.user_id}, and the homeserver says that this is {user_id}")
+    if known != found:
+        with seat.mind.write() as tx:
+            save_identity(tx, found)
+    return found
+
+
+def _check_user(seat: Seat, user_id: str) -> None:
+    if user_id != seat.config.matrix.user:
+        raise ConfigError(
+            f"{seat.home.mind_file(seat.name)} says `matrix.user` is {seat.config.matrix.user}, but the account is {user_id}"
+        )
+
+
+def _tell(seat: Seat, sentence: str, *, level_error: bool) -> None:
+    """Once per sentence."""
+    if seat.trouble == sentence:
+        return
+    seat.trouble = sentence
+    if level_error:
+        seat.journal.note("matrix.credential", f"She cannot sign in: {sentence}.", level="error")
+    else:
+        seat.journal.note("matrix.waiting", f"She waits for the homeserver: {sentence}.", level="warning")
+
+
+async def _wait_for_operator(seat: Seat) -> None:
+    before = _stamps(seat)
+    with trio.move_on_after(RETRY_S):
+        while _stamps(seat) == before:
+            await trio.sleep(min(seat.host.look_s, 5.0))
+            seat.progress()
+
+
+def _stamps(seat: Seat) -> list[tuple[int, int, int]]:
+    kinds = ("password", "token", "session")
+    found = []
+    for path in (seat.home.credentials / f"{seat.name}.matrix-{kind}" for kind in kinds):
+        try:
+            stat = path.stat()
+            found.append((stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size))
+        except OSError:
+            found.append((0, 0, 0))
+    return found

@@ -1,0 +1,152 @@
+"""Loop: T1. One answer of /sync, or the last page of a gap, becomes rows, inside the transaction that the caller has open.
+
+1. Everything that a sync says only once is written together with the position: rooms, invites, members, `m.direct`, what was heard,
+   what must wait behind a gap.
+2. Facts are read, the rules decide, the decision is written. Nothing here waits for the homeserver or speaks to the journal: what
+   came of it is handed back, and told when it is durable.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from mind_body.control.people import listed
+from mind_body.matrix.events import Event
+from mind_body.matrix.notices import NoticeKey, render_notice
+from mind_body.matrix.wire import InvitedRoom, JoinedRoom, LeftRoom, Sync, parse_events
+from mind_body.mind.changes import Admitted
+from mind_body.mind.hearing import add_arrivals, admit_heard, close_gap, is_held_up, open_gap, read_known
+from mind_body.mind.outbox import admit_said
+from mind_body.mind.records import Gap, Membership, Room
+from mind_body.mind.rooms import next_number, read_predecessor, read_room, read_rooms, save_members, save_position, save_room
+from mind_body.mind.store import Transaction
+from mind_body.mouth.hear import Listener, answered, hear_events, missed_row, speakers, worth_keeping
+from mind_body.mouth.room import Era, mark_direct, new_room, plan_invite, plan_joined
+from mind_body.settings import MindConfig
+
+
+@dataclass(slots=True)
+class Taken:
+    """What a transaction came to, for the journal and for whoever must look now."""
+
+    baseline: bool = False
+    heard: list[tuple[Room, Admitted]] = field(default_factory=list)
+    invites: list[Room] = field(default_factory=list)
+    joined: list[Room] = field(default_factory=list)
+    left: list[Room] = field(default_factory=list)
+    widened: list[Room] = field(default_factory=list)
+    upgraded: list[Room] = field(default_factory=list)
+    gaps: list[Room] = field(default_factory=list)
+    encrypted: list[Room] = field(default_factory=list)
+    """Rooms where it has just been queued that she cannot read them."""
+
+    @property
+    def mail(self) -> bool:
+        return any(admitted.how == "mail" for _, admitted in self.heard)
+
+
+@dataclass(slots=True)
+class TakeIn:
+    """One transaction's work."""
+
+    tx: Transaction
+    user_id: str
+    config: MindConfig
+    now: int
+    taken: Taken = field(default_factory=Taken)
+
+    def sync(self, sync: Sync, since: str | None) -> Taken:
+        """T1. `since` is the position that this sync started from; None is the first sync of all, the baseline."""
+        self.taken.baseline = since is None
+        direct = sync.direct or {}
+        if direct:
+            for room in read_rooms(self.tx):
+                save_room(self.tx, mark_direct(room, direct, self.config.people), self.now)
+        for invited in sync.invited:
+            self._invited(invited)
+        for joined in sync.joined:
+            self._joined(joined, since, direct)
+        for left in sync.left:
+            self._left(left)
+        save_position(self.tx, sync.next_batch, self.now)
+        return self.taken
+
+    def gap(self, gap: Gap, *, cut_off: bool) -> Taken:
+        """The gap is filled as far as it will be: what waited behind it is heard now, in order."""
+        room = read_room(self.tx, gap.room_id)
+        events = parse_events(arrival.event for arrival in close_gap(self.tx, gap))
+        if room is None:
+            return self.taken
+        if gap.missed or cut_off:
+            row = missed_row(
+                room, gap.base, gap.missed, more=cut_off, sent_at=min((event.sent_at for event in events), default=self.now)
+            )
+            self.taken.heard += [(room, admitted) for admitted in admit_heard(self.tx, [row], self.now)]
+        # Where the invite itself was beyond the cap, all that is left came after it.
+        self._hear(events, room, Era.HISTORY if gap.fresh and not cut_off else Era.LIVE)
+        return self.taken
+
+    def conversations(self) -> None:
+        """What follows from the operator's lists may have changed with them."""
+        for room in read_rooms(self.tx):
+            save_room(self.tx, mark_direct(room, {}, self.config.people), self.now)
+
+    def _invited(self, invited: InvitedRoom) -> None:
+        before = read_room(self.tx, invited.room_id) or self._new(invited.room_id, Membership.INVITED)
+        room = plan_invite(before, invited, self.user_id, self.config.people)
+        save_room(self.tx, room, self.now)
+        self.taken.invites.append(room)
+
+    def _joined(self, joined: JoinedRoom, since: str | None, direct: Mapping[str, tuple[str, ...]]) -> None:
+        found = read_room(self.tx, joined.room_id)
+        fresh = found is None or found.membership is not Membership.JOINED
+        before = found or self._new(joined.room_id, Membership.JOINED)
+        plan = plan_joined(before, joined, self.user_id, self.config.people, since, fresh=fresh)
+        room = mark_direct(plan.room, direct, self.config.people)
+        save_room(self.tx, room, self.now)
+        save_members(self.tx, room.room_id, plan.members)
+        self._note_room(before, room, fresh=fresh)
+        if plan.newly_encrypted and not self.taken.baseline:
+            self._say_encrypted(room)
+        kept = [event.raw for event in plan.events if worth_keeping(event, self.user_id)]
+        if plan.gap is not None:
+            open_gap(self.tx, room.room_id, plan.gap.cursor, self.now, until=plan.gap.until, fresh=plan.gap.fresh)
+            self.taken.gaps.append(room)
+            add_arrivals(self.tx, room.room_id, kept)
+        elif is_held_up(self.tx, room.room_id):
+            add_arrivals(self.tx, room.room_id, kept)
+        else:
+            self._hear(plan.events, room, plan.era)
+
+    def _left(self, left: LeftRoom) -> None:
+        known = read_room(self.tx, left.room_id)
+        if known is not None and known.membership in {Membership.JOINED, Membership.INVITED}:
+            known = replace(known, membership=Membership.LEFT, all_mail=False)
+            save_room(self.tx, known, self.now)
+            self.taken.left.append(known)
+
+    def _hear(self, events: Sequence[Event], room: Room, era: Era) -> None:
+        known = read_known(self.tx, room.room_id, [*speakers(events), self.user_id], answered(events))
+        listener = Listener(self.user_id, self.config.people, known)
+        hearing = hear_events(events, room, listener, era=era, baseline=self.taken.baseline)
+        self.taken.heard += [(room, admitted) for admitted in admit_heard(self.tx, hearing.changes, self.now)]
+        if hearing.unreadable:
+            self._say_encrypted(room)
+
+    def _say_encrypted(self, room: Room) -> None:
+        """Once per room, whoever finds it out: the notice's id is made from its cause."""
+        if not listed(room.room_id, self.config.people.rooms):
+            return
+        notice = render_notice(self.config.persona.language, NoticeKey.CANNOT_READ_ENCRYPTED, "encrypted", room.room_id)
+        if admit_said(self.tx, [notice], None, self.now):
+            self.taken.encrypted.append(room)
+
+    def _note_room(self, before: Room, room: Room, *, fresh: bool) -> None:
+        if fresh:
+            self.taken.joined.append(room)
+        if room.widened and not before.widened:
+            self.taken.widened.append(room)
+        if room.upgraded_to and room.upgraded_to != before.upgraded_to:
+            self.taken.upgraded.append(room)
+
+    def _new(self, room_id: str, membership: Membership) -> Room:
+        return new_room(room_id, next_number(self.tx), membership, read_predecessor(self.tx, room_id))
