@@ -1,0 +1,99 @@
+"""Rule: which said row may go out now, how long another waits, and what an answer of the homeserver comes to.
+
+1. A room's rows go out in order, so a room waits for the row whose turn it is, and no room waits for another.
+2. Rate limits count the account, not the room. While a reply waits for one, no notice takes its place in another room; rows that
+   have been limited go one at a time, the one that was turned away most often first, so that a long reply starves no other room.
+3. A wait is bounded and kept with the row: as long as the homeserver said (at most an hour), or a back-off that doubles.
+4. A row that was attempted more than 20 h ago, or from another device, may be there although the homeserver has forgotten its
+   transaction id (24 h, per device): the room's history is read before it is sent.
+"""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from mind_body.errors import MatrixError, MatrixLimited, MatrixRefused, MatrixUnreachable
+from mind_body.mind.records import Said, SaidKind, SaidState
+
+MEMORY_MS = 20 * 3_600_000
+"""Homeservers forget a transaction id after 24 h (wire.md §10); four hours are for clocks and slow requests."""
+LIMIT_MAX_MS = 3_600_000
+LIMIT_MARGIN_MS = 20
+"""Synapse rounds down what it tells."""
+BACKOFF_FIRST_MS = 500
+LIMITED = "limited: "
+"""How the reason of a row that waits for a rate limit begins."""
+CURABLE = frozenset({"M_RESOURCE_LIMIT_EXCEEDED", "M_CONSENT_NOT_GIVEN", "M_USER_LOCKED", "M_USER_SUSPENDED", "M_LIMIT_EXCEEDED"})
+"""Refusals of the account or the server, not of the event: they end when somebody acts, and nothing may be lost until then."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What may be sent now, replies first; and the next instant at which something more may, None for not before a poke."""
+
+    rows: tuple[Said, ...]
+    next_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Not now."""
+
+    until: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveUp:
+    """Never."""
+
+    reason: str
+
+
+Setback: TypeAlias = Wait | GiveUp
+
+
+def pick_due(rows: Sequence[Said], busy: Collection[str], now: int) -> Due:
+    """`rows`: of each room the one whose turn it is. `busy`: rooms that are being spoken in already."""
+    limited_until = max((row.not_before for row in rows if _limited(row) and not _notice(row)), default=0)
+    waits = {row.id: max(row.not_before, limited_until if _notice(row) else 0) for row in rows}
+    due = sorted((row for row in rows if waits[row.id] <= now and row.room_id not in busy), key=_precedence)
+    limited = [row for row in due if _limited(row)]
+    one_out = any(_limited(row) and row.room_id in busy for row in rows)
+    held_back = {row.id for row in (limited if one_out else limited[1:])}
+    later = [until for until in waits.values() if until > now]
+    return Due(tuple(row for row in due if row.id not in held_back), min(later, default=None))
+
+
+def may_follow(row: Said, said: Said, now: int) -> bool:
+    """Whether a room's next row goes out at once after the one just said; if not, it is for the next round to decide."""
+    return row.not_before <= now and not _notice(row) and not _limited(said)
+
+
+def _precedence(row: Said) -> tuple[bool, int, int]:
+    return _notice(row), -row.tries, row.place
+
+
+def _notice(row: Said) -> bool:
+    return row.kind is SaidKind.NOTICE
+
+
+def _limited(row: Said) -> bool:
+    return (row.reason or "").startswith(LIMITED)
+
+
+def must_look_first(row: Said, device_id: str, now: int) -> bool:
+    """Whether the room's history must be read before this row is sent."""
+    if row.state is not SaidState.ATTEMPTED:
+        return False
+    # A clock that was set back makes the age negative: then nobody knows how old the attempt is.
+    return row.device_id != device_id or row.attempted_at is None or not 0 <= now - row.attempted_at <= MEMORY_MS
+
+
+def plan_setback(error: MatrixError, tries: int, now: int, backoff_max_ms: int) -> Setback:
+    """What an error of the homeserver means for the row; MatrixUnauthorised is the mouth's, not the row's."""
+    if isinstance(error, MatrixLimited):
+        return Wait(now + min(error.retry_after_ms + LIMIT_MARGIN_MS, LIMIT_MAX_MS), f"{LIMITED}{error}")
+    if isinstance(error, MatrixUnreachable) or (isinstance(error, MatrixRefused) and error.code in CURABLE):
+        return Wait(now + min(BACKOFF_FIRST_MS * 2 ** min(tries, 20), backoff_max_ms), str(error))
+    return GiveUp(str(error))
