@@ -38,7 +38,6 @@ class Scene:
         (directory / "config.toml").write_text(_toml({"": {**QUICK, **host}}))
         self.home = find_home(str(directory))
         self.process: subprocess.Popen[bytes] | None = None
-        self.people: list[Person] = []
         self.log = directory / "up.log"
         self._names = f"{time.time_ns():x}"[-9:]
 
@@ -46,14 +45,11 @@ class Scene:
 
     def person(self, name: str = "bob") -> Person:
         """A fresh account with a client of its own."""
-        user_id, token = self.homeserver.register(f"{name}-{self._names}")
-        person = Person(self.homeserver.base_url, user_id, token)
-        self.people.append(person)
-        return person
+        return self.homeserver.person(f"{name}-{self._names}-")
 
     def add_mind(self, name: str, *, base_url: str = "", released: bool = True, persona_text: str = "", **tables: Table) -> str:
         """A Mind with an account of her own; returns her user id. Tables are merged over quick defaults."""
-        user_id, _ = self.homeserver.register(f"{name}-{self._names}", password="her password")
+        user_id = self.homeserver.register(self.homeserver.unique(f"{name}-{self._names}-"), "her long password").user_id
         defaults: dict[str, Table] = {
             "matrix": {"homeserver": self.homeserver.base_url, "user": user_id},
             "people": {},
@@ -66,7 +62,7 @@ class Scene:
         self.home.persona_file(name).write_text(persona_text or f"You are {name}, who answers in one sentence.\n")
         secret = self.home.credentials / f"{name}.matrix-password"
         secret.touch(0o600)
-        secret.write_text("her password")
+        secret.write_text("her long password")
         open_mind(self.home.mind_db(name), create=True).close()
         write_dial(self.home, name, DialFile())
         write_brake(self.home, name, BrakeFile(state="released" if released else "held", by="a scene"))
@@ -123,8 +119,6 @@ class Scene:
             self.process = None
             for pid in self.organs():
                 os.kill(pid, signal.SIGKILL)
-        for person in self.people:
-            person.close()
 
     # -- what is in the mind -----------------------------------------------------------------------------------------
 

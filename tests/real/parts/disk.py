@@ -1,0 +1,48 @@
+"""Door: a disk that can lose power: an ext4 file system in a file, mounted through a loop device. Root only.
+
+What a process wrote and did not sync is in the page cache above the loop device; the file below has only what the file system
+submitted. So a copy of the file, taken while everything runs, is what a power cut leaves; mounting the copy replays the
+file system's own journal, as a booting machine would.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+
+def disks_are_possible() -> bool:
+    return os.geteuid() == 0 and Path("/dev/loop-control").exists() and shutil.which("mkfs.ext4") is not None
+
+
+class Disk:
+    """Mounted at `directory/disk` for its life."""
+
+    def __init__(self, directory: Path, size_mib: int = 64) -> None:
+        self._directory = directory
+        self._cuts = 0
+        self._image = directory / "disk-0.img"
+        self.path = directory / "disk"
+        self.path.mkdir()
+        with self._image.open("wb") as image:
+            image.truncate(size_mib * 1024 * 1024)
+        subprocess.run(["mkfs.ext4", "-q", "-F", str(self._image)], check=True)
+        self._mount()
+
+    def cut(self) -> None:
+        """Lose what was not synced. Every process that had files open here must have been killed, or be killed right after."""
+        self._cuts += 1
+        kept = self._directory / f"disk-{self._cuts}.img"
+        shutil.copyfile(self._image, kept)
+        self.close()
+        self._image.unlink()
+        self._image = kept
+        self._mount()
+
+    def close(self) -> None:
+        # Lazy: a process that is still ending may hold a file for another moment.
+        subprocess.run(["umount", "--lazy", str(self.path)], check=True)
+
+    def _mount(self) -> None:
+        # commit=300: the file system must not sync by itself what nobody asked it to (its default is every 5 s).
+        subprocess.run(["mount", "-o", "loop,commit=300,noatime", str(self._image), str(self.path)], check=True)
