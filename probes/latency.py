@@ -65,7 +65,7 @@ class BareClient:
 
 def measure_messages(homeserver: Homeserver, api: ChatApi, directory: Path, count: int, cold: int) -> dict[str, float]:
     scene = Scene(homeserver, directory)
-    her = scene.add_mind("ada", base_url=api.base_url, persona={"linger_s": 600.0, "debounce_s": 0.0})
+    her = scene.add_mind("ada", base_url=api.base_url, tables={"persona": {"linger_s": 600.0, "debounce_s": 0.0}})
     bob, witness = scene.person("bob"), scene.person("witness")
     scene.up()
     try:

@@ -78,7 +78,9 @@ def measure(homeserver: Homeserver, api: ChatApi, directory: Path, minds: int) -
 
 def measure_local(homeserver: Homeserver, directory: Path) -> float:
     scene = Scene(homeserver, directory)
-    her = scene.add_mind("eve", model={"provider": "local", "model": "", "base_url": ""}, persona={"linger_s": 120.0})
+    her = scene.add_mind(
+        "eve", tables={"model": {"provider": "local", "model": "", "base_url": ""}, "persona": {"linger_s": 120.0}}
+    )
     bob = scene.person("bob")
     scene.up()
     try:

@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
-from mind_body.cli.homeserver import synapse_is_installed
+from tests.real.parts.chat_api import answer_with, open_chat_api
+from tests.real.parts.echo import echo
+from tests.real.parts.house import House
+from tests.real.parts.scene import Scene
+from tests.parts_present import require_part
 from tests.real.parts.synapse import Homeserver, open_homeserver
-
-NO_SYNAPSE = "Synapse is not installed: `make venv` brings it"
 
 
 @pytest.fixture(scope="session")
 def homeserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homeserver]:
     """One real Synapse without rate limits for all tests of the session; each test makes its own users and rooms."""
-    if not synapse_is_installed():
-        pytest.skip(NO_SYNAPSE)
+    require_part("synapse")
     with open_homeserver(tmp_path_factory.mktemp("synapse")) as server:
         yield server
 
@@ -25,8 +26,7 @@ def homeserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homeserver]
 @pytest.fixture
 def start_homeserver(tmp_path: Path) -> Iterator[Callable[..., Homeserver]]:
     """Starts a Synapse of this test's own: `start_homeserver(limits={...})`. It may be stopped, started and paused."""
-    if not synapse_is_installed():
-        pytest.skip(NO_SYNAPSE)
+    require_part("synapse")
     with ExitStack() as stack:
         numbers = iter(range(100))
 
@@ -34,3 +34,14 @@ def start_homeserver(tmp_path: Path) -> Iterator[Callable[..., Homeserver]]:
             return stack.enter_context(open_homeserver(tmp_path / f"synapse{next(numbers)}", **options))
 
         yield start
+
+
+@pytest.fixture
+def house(homeserver: Homeserver, tmp_path: Path) -> Iterator[House]:
+    """A household with one released Mind, `ada`, who answers every message by repeating it. Not up yet."""
+    with open_chat_api(answer_with(echo)) as api:
+        found = House(Scene(homeserver, tmp_path / "home"), api)
+        try:
+            yield found
+        finally:
+            found.scene.close()

@@ -4,6 +4,7 @@ The Minds' model is whatever the scene scripted; the homeserver is the real Syna
 by pid. Organs' journals go to `up.log` in the home, so that a failed scene can be read.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -13,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from mind_body.config import find_home
 from mind_body.control.effective import BrakeFile, DialFile
@@ -47,7 +48,15 @@ class Scene:
         """A fresh account with a client of its own."""
         return self.homeserver.person(f"{name}-{self._names}-")
 
-    def add_mind(self, name: str, *, base_url: str = "", released: bool = True, persona_text: str = "", **tables: Table) -> str:
+    def add_mind(
+        self,
+        name: str,
+        *,
+        base_url: str = "",
+        released: bool = True,
+        persona_text: str = "",
+        tables: dict[str, Table] | None = None,
+    ) -> str:
         """A Mind with an account of her own; returns her user id. Tables are merged over quick defaults."""
         user_id = self.homeserver.register(self.homeserver.unique(f"{name}-{self._names}-"), "her long password").user_id
         defaults: dict[str, Table] = {
@@ -58,17 +67,25 @@ class Scene:
         }
         for path in (self.home.minds_dir, self.home.persona_file(name).parent, self.home.credentials):
             path.mkdir(parents=True, exist_ok=True)
-        merged = {key: {**defaults.get(key, {}), **tables.get(key, {})} for key in {**defaults, **tables}}
+        given = tables or {}
+        merged = {key: {**table, **given.get(key, {})} for key, table in defaults.items()}
         self.home.persona_file(name).write_text(persona_text or f"You are {name}, who answers in one sentence.\n")
         secret = self.home.credentials / f"{name}.matrix-password"
         secret.touch(0o600)
         secret.write_text("her long password")
-        open_mind(self.home.mind_db(name), create=True).close()
+        self.make_mind_file(name)
         write_dial(self.home, name, DialFile())
         write_brake(self.home, name, BrakeFile(state="released" if released else "held", by="a scene"))
         # The Mind's own file comes last: it is what makes organs see her.
         self.home.mind_file(name).write_text(_toml(merged))
         return user_id
+
+    def brake(self, name: str, state: Literal["held", "released"]) -> None:
+        """Turn the brake by its file alone: organs must see it without a poke."""
+        write_brake(self.home, name, BrakeFile(state=state, by="a scene"))
+
+    def dial(self, name: str, **values: float) -> None:
+        write_dial(self.home, name, DialFile(**values))
 
     # -- the process tree --------------------------------------------------------------------------------------------
 
@@ -130,6 +147,14 @@ class Scene:
             return [dict(row) for row in db.execute(sql, args)]
         finally:
             db.close()
+
+    def make_mind_file(self, name: str) -> None:
+        open_mind(self.home.mind_db(name), create=True).close()
+
+    def forget(self, name: str, sql: str) -> None:
+        """Change her mind by hand, while nothing runs."""
+        with contextlib.closing(sqlite3.connect(self.home.mind_db(name), isolation_level=None)) as db:
+            db.execute(sql)
 
     def wait_rows(
         self, name: str, what: str, sql: str, *args: Any, count: int = 1, deadline_s: float = 30.0
