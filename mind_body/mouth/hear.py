@@ -82,7 +82,7 @@ def hear_events(events: Sequence[Event], room: Room, listener: Listener, *, era:
 
 def missed_row(room: Room, base: int, count: int, *, more: bool, sent_at: int) -> NewHeard:
     """The one row that says what a gap left out. In a DM it is mail: somebody there waits for an answer that she cannot give."""
-    number = f"More than {count}" if more else str(count)
+    number = "Some" if not count else f"More than {count}" if more else str(count)
     return NewHeard(
         event_id=f"missed:{room.room_id}:{base}",
         room_id=room.room_id,

@@ -10,31 +10,15 @@ from dataclasses import dataclass, field
 
 import trio
 
+from mind_body.clock import now_ms
 from mind_body.home import Home
 from mind_body.log import Journal
 from mind_body.matrix.client import Account, MatrixClient
 from mind_body.mind.records import Identity
 from mind_body.mind.store import Mind
+from mind_body.mouth.nudge import Nudge
 from mind_body.mouth.waits import wait_s
 from mind_body.settings import HostConfig, MindConfig
-
-
-class Bell:
-    """Rung by anybody, heard by one who waits; a ring while nobody waits is kept."""
-
-    def __init__(self) -> None:
-        self._rung = trio.Event()
-
-    def ring(self) -> None:
-        self._rung.set()
-
-    async def wait(self, timeout_s: float) -> bool:
-        """True for a ring, False when `timeout_s` has passed."""
-        with trio.move_on_after(max(timeout_s, 0)):
-            await self._rung.wait()
-        rung = self._rung.is_set()
-        self._rung = trio.Event()
-        return rung
 
 
 @dataclass(slots=True)
@@ -51,9 +35,9 @@ class Seat:
     poke_heartbeat: Callable[[], None]
     progress: Callable[[], None]
     """The watchdog's food: an answer of the homeserver has come, or a wait that was told is over."""
-    voice: Bell = field(default_factory=Bell)
+    poke_voice: Callable[[], None] = lambda: None
     """There may be something to say."""
-    ear: Bell = field(default_factory=Bell)
+    chores: Nudge = field(default_factory=Nudge)
     """There may be an invite to answer or a gap to fill."""
     trouble: str | None = None
     """Why she is not signed in, for the status line."""
@@ -89,7 +73,15 @@ class Seat:
     async def wait_refused(self) -> None:
         await self._refused.wait()
 
+    def wait_s(self, tries: int) -> float:
+        """How long to wait after the nth failure in a row."""
+        return wait_s(tries, random.random())  # noqa: S311 - spreading, not secrecy
+
     async def wait_out(self, tries: int, at_least_s: float = 0.0) -> None:
         """A bounded wait after the nth failure in a row; never less than the homeserver asked for."""
-        await trio.sleep(max(wait_s(tries, random.random()), at_least_s))  # noqa: S311 - spreading, not secrecy
+        await trio.sleep(max(self.wait_s(tries), at_least_s))
         self.progress()
+
+    async def wait_until(self, at: int) -> None:
+        """Until an instant (ms) has come."""
+        await trio.sleep(max(at - now_ms(), 0) / 1000)

@@ -1,0 +1,160 @@
+"""Loop: one Mind's ear.
+
+1. One /sync at a time, from the position. Its rows and the new position are one transaction (T1); until that is durable the
+   homeserver is asked for the same again. There is one owner of the position: this loop.
+2. She hears also while she is held: nothing may be lost. She only joins nothing then (`invites.py`).
+3. A sync that says nothing is not written: the position in memory runs ahead of the stored one by answers that were empty.
+4. Waits are told and bounded: 429 as long as it says, everything else with back-off; the first success is told too.
+5. Invites and gaps have tasks of their own, one per room: a slow join or a long gap holds up neither the ear nor another room.
+"""
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from mind_body.clock import now_ms
+from mind_body.crash import crash_point
+from mind_body.errors import MatrixError, MatrixLimited, MatrixUnauthorised, StorageError
+from mind_body.matrix.wire import Sync
+from mind_body.mind.hearing import expire_context, read_gaps
+from mind_body.mind.records import Membership, Room
+from mind_body.mind.rooms import read_position, read_rooms
+from mind_body.mouth.fill import DAY_MS, fill_gaps
+from mind_body.mouth.invites import answer_invite, follow_upgrade
+from mind_body.mouth.seat import Seat
+from mind_body.mouth.take_in import TakeIn, Taken
+from mind_body.mouth.tell import tell_taken
+
+EXPIRY_S = 3600.0
+STORE_EMPTY_MS = 600_000
+"""A position that only empty answers have moved is stored this often."""
+
+
+class Ear:
+    """`run` until cancelled."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self._since: str | None = None
+        self._stored_at = 0
+        self._tries = 0
+        self._busy: set[tuple[str, str]] = set()
+
+    async def run(self, started: Callable[[], None]) -> None:
+        """Raises StorageError or MindFileError where the mind cannot be read at all."""
+        seat = self._seat
+        with seat.mind.write() as tx:
+            TakeIn(tx, seat.user_id, seat.config, now_ms()).conversations()
+        with seat.mind.read() as tx:
+            self._since = read_position(tx)
+        async with trio.open_nursery(strict_exception_groups=False) as nursery:
+            nursery.start_soon(self._do_chores, nursery)
+            nursery.start_soon(self._expire)
+            started()
+            while True:
+                await self._listen()
+
+    async def _listen(self) -> None:
+        """One /sync and its T1."""
+        seat = self._seat
+        account = await seat.account()
+        try:
+            sync = await account.sync(self._since, seat.host.sync_timeout_s)
+            crash_point("ear.sync-answered")
+            self._take(sync)
+        except MatrixUnauthorised:
+            seat.refuse(account)
+        except MatrixLimited as error:
+            await self._wait_out(f"the homeserver asks her to wait: {error}", error.retry_after_ms / 1000)
+        except (MatrixError, StorageError) as error:
+            await self._wait_out(str(error))
+        else:
+            if self._tries:
+                seat.journal.note("ear.hears-again", f"She hears again, after {self._tries} attempts in vain.")
+            self._tries = 0
+        seat.progress()
+
+    def _take(self, sync: Sync) -> None:
+        seat, now = self._seat, now_ms()
+        empty = not (sync.joined or sync.invited or sync.left or sync.direct is not None)
+        if empty and self._since is not None and now - self._stored_at < STORE_EMPTY_MS:
+            self._since = sync.next_batch
+            return
+        with seat.mind.write() as tx:
+            taken = TakeIn(tx, seat.user_id, seat.config, now).sync(sync, self._since)
+        crash_point("ear.T1")
+        self._since, self._stored_at = sync.next_batch, now
+        tell_taken(seat, taken)
+        self._rouse(taken)
+
+    def _rouse(self, taken: Taken) -> None:
+        if taken.mail:
+            self._seat.poke_heartbeat()
+        if taken.encrypted:
+            self._seat.poke_voice()
+        if taken.invites or taken.gaps or taken.upgraded:
+            self._seat.chores.set()
+
+    async def _wait_out(self, why: str, at_least_s: float = 0.0) -> None:
+        self._seat.journal.note("ear.waits", f"She cannot hear just now: {why}.", level="warning", TRIES=self._tries + 1)
+        await self._seat.wait_out(self._tries, at_least_s)
+        self._tries += 1
+
+    async def _do_chores(self, nursery: trio.Nursery) -> None:
+        """Whatever the mind says is open: at a nudge, and at each look."""
+        seat = self._seat
+        while True:
+            seat.chores.clear()
+            with seat.mind.read() as tx:
+                invited = read_rooms(tx, Membership.INVITED)
+                upgraded = [room for room in read_rooms(tx, Membership.JOINED) if room.upgraded_to]
+                gaps = read_gaps(tx)
+            for gap in gaps:
+                self._start(nursery, "gap", gap.room_id, self._filling(gap.room_id))
+            for room in invited:
+                self._start(nursery, "invite", room.room_id, self._answering(room.room_id))
+            for room in upgraded:
+                self._start(nursery, "upgrade", room.room_id, self._following(room), again=False)
+            await seat.chores.wait(seat.host.look_s)
+
+    def _filling(self, room_id: str) -> Callable[[], Awaitable[None]]:
+        return lambda: fill_gaps(self._seat, room_id)
+
+    def _answering(self, room_id: str) -> Callable[[], Awaitable[None]]:
+        return lambda: answer_invite(self._seat, room_id)
+
+    def _following(self, room: Room) -> Callable[[], Awaitable[None]]:
+        return lambda: follow_upgrade(self._seat, room)
+
+    def _start(
+        self, nursery: trio.Nursery, what: str, room_id: str, chore: Callable[[], Awaitable[None]], *, again: bool = True
+    ) -> None:
+        """One task per room and kind at a time."""
+        key = (what, room_id)
+        if key in self._busy:
+            return
+        self._busy.add(key)
+
+        async def run() -> None:
+            try:
+                await chore()
+            except StorageError as error:
+                self._seat.journal.note("ear.storage", f"The mind could not be written: {error}.", level="error", ROOM=room_id)
+            finally:
+                if again:
+                    self._busy.discard(key)
+
+        nursery.start_soon(run)
+
+    async def _expire(self) -> None:
+        seat = self._seat
+        while True:
+            try:
+                with seat.mind.write() as tx:
+                    gone = expire_context(tx, now_ms() - int(seat.host.context_keep_days * DAY_MS))
+            except StorageError as error:
+                seat.journal.note("ear.storage", f"Old context could not be deleted: {error}.", level="error")
+            else:
+                if gone:
+                    seat.journal.note("ear.context-expired", f"{gone} rows of old context were deleted.")
+            await trio.sleep(EXPIRY_S)

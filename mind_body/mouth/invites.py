@@ -1,0 +1,89 @@
+"""Loop: answering invites, and following a room that goes on as another one.
+
+1. The brake is read before every answer: a Mind that is held joins nothing and declines nothing; the invite waits in the mind.
+2. Who may invite is `decline_reason`'s to say. A declined invite is told in the journal and to nobody else.
+3. That she is in a room is what /sync says, not what /join answers: everything about it comes with T1.
+"""
+
+import trio
+
+from mind_body.control.effective import Held
+from mind_body.control.files import read_control
+from mind_body.errors import MatrixLimited, MatrixRefused, MatrixUnauthorised, MatrixUnreachable
+from mind_body.matrix.client import Account
+from mind_body.mind.records import Membership, Room
+from mind_body.mind.rooms import read_room, set_membership
+from mind_body.mouth.room import decline_reason
+from mind_body.mouth.seat import Seat
+
+
+async def answer_invite(seat: Seat, room_id: str) -> None:
+    """Until it is answered, gone, or she is held."""
+    tries = 0
+    while True:
+        with seat.mind.read() as tx:
+            room = read_room(tx, room_id)
+        control = read_control(seat.home, seat.name)
+        if room is None or room.membership is not Membership.INVITED:
+            return
+        if isinstance(control, Held):
+            seat.journal.note(
+                "room.invite-waits", f"The invite to {room.handle} waits: {control.reason}.", ROOM=room_id, REASON=control.reason
+            )
+            return
+        account = await seat.account()
+        try:
+            await _answer(seat, account, room)
+        except MatrixUnauthorised:
+            seat.refuse(account)
+        except MatrixRefused as error:
+            seat.journal.note(
+                "room.invite-gone", f"The invite to {room.handle} is worth nothing: {error}.", level="warning", ROOM=room_id
+            )
+            with seat.mind.write() as tx:
+                set_membership(tx, room_id, Membership.LEFT)
+            return
+        except (MatrixLimited, MatrixUnreachable) as error:
+            asked_s = error.retry_after_ms / 1000 if isinstance(error, MatrixLimited) else 0.0
+            seat.journal.note("room.invite-waits", f"The invite to {room.handle} waits: {error}.", level="warning", ROOM=room_id)
+            await seat.wait_out(tries, asked_s)
+            tries += 1
+        else:
+            return
+
+
+async def follow_upgrade(seat: Seat, room: Room) -> None:
+    """Try once to come along; a private room's upgrade usually invites her as well."""
+    if not room.upgraded_to:
+        return
+    while isinstance(read_control(seat.home, seat.name), Held):  # noqa: ASYNC110 - a file, not a task of ours, says when
+        await trio.sleep(seat.host.look_s)
+    with seat.mind.read() as tx:
+        if read_room(tx, room.upgraded_to) is not None:
+            return
+    account = await seat.account()
+    try:
+        await account.join(room.upgraded_to)
+    except MatrixUnauthorised:
+        seat.refuse(account)
+    except (MatrixRefused, MatrixLimited, MatrixUnreachable) as error:
+        seat.journal.note(
+            "room.upgrade-waits", f"She could not follow {room.handle} to {room.upgraded_to}: {error}.", ROOM=room.room_id
+        )
+
+
+async def _answer(seat: Seat, account: Account, room: Room) -> None:
+    reason = decline_reason(room, seat.config.people)
+    if reason is None:
+        await account.join(room.room_id)
+        seat.journal.note("room.invite-accepted", f"Accepted {room.invited_by}'s invite to {room.handle}.", ROOM=room.room_id)
+        return
+    await account.leave(room.room_id)
+    with seat.mind.write() as tx:
+        set_membership(tx, room.room_id, Membership.DECLINED)
+    seat.journal.note(
+        "room.invite-declined",
+        f"Declined {room.invited_by}'s invite to {room.handle}, because {reason}.",
+        ROOM=room.room_id,
+        REASON=reason,
+    )

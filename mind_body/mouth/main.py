@@ -1,0 +1,139 @@
+"""Wiring: `mind organ mouth`, one process for all Minds of the host.
+
+Minds that appear in or go from `minds/`, and files of theirs that change, are picked up at each look. A poke makes voices look.
+"""
+
+import signal
+from pathlib import Path
+
+import trio
+
+from mind_body.config import list_minds
+from mind_body.home import Home
+from mind_body.host.limits import raise_descriptor_limit
+from mind_body.host.poke import send_poke
+from mind_body.host.post import Post, open_post
+from mind_body.matrix.client import MatrixClient
+from mind_body.mouth.served import Served
+
+SPACING_MAX_S = 0.1
+"""Between two rounds at most; it grows with what a round takes, so that a storm of pokes costs at most a third of a core."""
+AGAIN_S = 0.1
+"""How soon a brake that has not quite taken hold is looked at again."""
+
+Mark = tuple[int, int, int] | None
+
+
+class Mouth:
+    """All Minds of a host."""
+
+    def __init__(self, home: Home, post: Post, client: MatrixClient) -> None:
+        self._home, self._post, self._client = home, post, client
+        self._served: dict[str, Served] = {}
+        self._settled: dict[str, tuple[Mark, ...]] = {}
+        self._control: dict[str, tuple[Mark, ...]] = {}
+        self._status = ""
+        self._refused_poke: str | None = None
+        self._fed_at = 0.0
+
+    async def run(self, nursery: trio.Nursery) -> None:
+        """Until cancelled. READY when every Mind's loops have started."""
+        self._list(nursery)
+        for served in list(self._served.values()):
+            await served.started.wait()
+        self._post.notify.ready(self._say_status())
+        self._post.journal.note("mouth.started", f"The mouth hears and speaks for {len(self._served)} Minds.")
+        thorough = True
+        while True:
+            begun = trio.current_time()
+            if thorough:
+                self._list(nursery)
+            settled = self._look()
+            await trio.sleep(min(2 * (trio.current_time() - begun), SPACING_MAX_S))
+            thorough = not await self._post.pokes.wait(self._post.host.look_s if settled else AGAIN_S)
+
+    def _list(self, nursery: trio.Nursery) -> None:
+        """Begin with who is new, end with who is gone, begin again with whose files are others now."""
+        names = set(list_minds(self._home))
+        marks = {name: _marks(self._home.mind_file(name)) for name in names}
+        for name in [name for name in self._served if marks.get(name) != self._settled[name]]:
+            self._served.pop(name).scope.cancel()
+            self._control.pop(name, None)
+            self._post.journal.note("mouth.mind-changed", f"The file of '{name}' is another one, or gone.", MIND=name)
+        for name in sorted(names - self._served.keys()):
+            self._settled[name] = marks[name]
+            self._served[name] = served = Served(
+                name,
+                home=self._home,
+                host=self._post.host,
+                client=self._client,
+                poke_heartbeat=self._poke_heartbeat,
+                progress=self._progress,
+            )
+            nursery.start_soon(served.run)
+        if not names:
+            self._post.notify.progress()
+        if (status := self._say_status()) != self._status:
+            self._status = status
+            self._post.notify.status(status)
+
+    def _look(self) -> bool:
+        """Whether every Mind has come to rest."""
+        settled = True
+        for name, served in self._served.items():
+            control = self._home.control_dir(name)
+            marks = _marks(control, control / "brake.toml", control / "dial.toml")
+            moved = marks != self._control.get(name)
+            if served.look(control_moved=moved):
+                self._control[name] = marks
+            else:
+                settled = False
+        return settled
+
+    def _say_status(self) -> str:
+        troubled = [name for name, served in self._served.items() if served.trouble]
+        words = f"{len(self._served)} Minds"
+        return f"{words}, {len(troubled)} not signed in: {', '.join(sorted(troubled)[:5])}" if troubled else words
+
+    def _poke_heartbeat(self) -> None:
+        refused = send_poke(self._home.heartbeat_socket)
+        if refused and refused != self._refused_poke:
+            self._post.journal.note("poke.refused", f"The heartbeat could not be poked ({refused}); it looks by itself.")
+        self._refused_poke = refused
+
+    def _progress(self) -> None:
+        now = trio.current_time()
+        if now - self._fed_at >= 1.0:
+            self._fed_at = now
+            self._post.notify.progress()
+
+
+async def run(home: Home) -> int:
+    """Until SIGTERM or SIGINT; 0."""
+    raise_descriptor_limit()
+    post = open_post("mouth", home)
+    try:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with MatrixClient() as client, trio.open_nursery() as nursery:
+                nursery.start_soon(Mouth(home, post, client).run, nursery)
+                async for _ in signals:
+                    break
+                post.notify.stopping()
+                nursery.cancel_scope.cancel()
+    finally:
+        post.pokes.close()
+        post.hold.release()
+    post.journal.note("mouth.stopped", "The mouth ended.")
+    return 0
+
+
+def _marks(*paths: Path) -> tuple[Mark, ...]:
+    return tuple(map(_mark, paths))
+
+
+def _mark(path: Path) -> Mark:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_ctime_ns

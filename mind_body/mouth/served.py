@@ -1,0 +1,170 @@
+"""Loop: one Mind in the mouth: her ear, her voice and her presence, started, kept apart from the other Minds, started again.
+
+1. Her fault is hers alone: whatever ends here is told once, waited out, and begun again; no other Mind notices.
+2. A voice belongs to one sign-in. A token that is refused ends voice and presence, and the next sign-in makes new ones.
+"""
+
+import traceback
+from collections.abc import Callable
+
+import trio
+
+from mind_body.clock import now_ms
+from mind_body.config import read_mind_config
+from mind_body.control.effective import Control, Held
+from mind_body.control.files import read_control
+from mind_body.errors import MatrixUnauthorised, MindBodyError
+from mind_body.home import Home
+from mind_body.log import Journal
+from mind_body.matrix.client import MatrixClient
+from mind_body.mind.acks import admit_ack, is_acked
+from mind_body.mind.store import Mind, open_mind
+from mind_body.mouth.ear import Ear
+from mind_body.mouth.presence import Presence
+from mind_body.mouth.seat import Seat
+from mind_body.mouth.sign_in import keep_signed_in
+from mind_body.mouth.voice import Voice
+from mind_body.mouth.waits import MOST_S, wait_s
+from mind_body.settings import HostConfig
+
+SETTLED_S = 60.0
+"""Who has been up for so long has not failed in a row."""
+
+
+class Served:
+    """One Mind. `run` until cancelled; `look` at a poke."""
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        home: Home,
+        host: HostConfig,
+        client: MatrixClient,
+        poke_heartbeat: Callable[[], None],
+        progress: Callable[[], None],
+    ) -> None:
+        self.name = name
+        self.started = trio.Event()
+        """Her loops run, or it has been told why they do not."""
+        self.scope = trio.CancelScope()
+        self._home, self._host, self._client = home, host, client
+        self._poke_heartbeat, self._progress = poke_heartbeat, progress
+        self._journal = Journal("mouth", name)
+        self._seat: Seat | None = None
+        self._voice: Voice | None = None
+        self._presence: Presence | None = None
+        self._fault = ""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why she neither hears nor speaks, in words; None when all is well."""
+        return self._seat.trouble if self._seat else self._fault or None
+
+    async def run(self) -> None:
+        with self.scope:
+            tries = 0
+            while True:
+                begun = trio.current_time()
+                await self._once()
+                self.started.set()
+                tries = 0 if trio.current_time() - begun > SETTLED_S else tries
+                await trio.sleep(max(wait_s(tries, 0.5), min(1.0, MOST_S)))
+                self._progress()
+                tries += 1
+
+    def look(self, *, control_moved: bool) -> bool:
+        """See what was queued, and what the brake and dial came to. False where that must be looked at again at once."""
+        seat = self._seat
+        if seat is None:
+            return True
+        try:
+            changed = seat.mind.changed()
+            if changed or control_moved:
+                self._poke_voice()
+                if self._presence:
+                    self._presence.look()
+            if control_moved:
+                seat.chores.set()
+            return not control_moved or self._acknowledge(seat.mind, read_control(self._home, self.name))
+        except MindBodyError as error:
+            self._journal.note("mouth.look-failed", f"A look at '{self.name}' failed: {error}.", level="error")
+            return True
+
+    def _acknowledge(self, mind: Mind, control: Control) -> bool:
+        if isinstance(control, Held) and self._voice is not None and self._voice.speaking:
+            return False  # what is on its way was not held back; she is held when it has arrived
+        with mind.read() as tx:
+            if is_acked(tx, "mouth", control):
+                return True
+        with mind.write() as tx:
+            admit_ack(tx, "mouth", control, now_ms())
+        words = f"held ({control.reason})" if isinstance(control, Held) else "released"
+        self._journal.note("control.noticed", f"'{self.name}' is {words}.")
+        return True
+
+    async def _once(self) -> None:
+        """Up, until something of hers fails."""
+        try:
+            config = read_mind_config(self._home, self.name)
+            mind = open_mind(self._home.mind_db(self.name))
+            try:
+                self._seat = Seat(
+                    name=self.name,
+                    home=self._home,
+                    host=self._host,
+                    config=config,
+                    mind=mind,
+                    client=self._client,
+                    journal=self._journal,
+                    poke_heartbeat=self._poke_heartbeat,
+                    progress=self._progress,
+                    poke_voice=self._poke_voice,
+                )
+                self._acknowledge(mind, read_control(self._home, self.name))
+                async with trio.open_nursery(strict_exception_groups=False) as nursery:
+                    nursery.start_soon(keep_signed_in, self._seat)
+                    nursery.start_soon(Ear(self._seat).run, self.started.set)
+                    nursery.start_soon(self._speak, self._seat)
+            finally:
+                self._seat = None
+                mind.close()
+        except Exception as error:  # noqa: BLE001 - rule 1: a fault of our own in one Mind must not stop the others
+            self._tell(_sentence(error))
+
+    def _tell(self, sentence: str) -> None:
+        if sentence != self._fault:
+            self._journal.note("mouth.mind-failed", f"'{self.name}' neither hears nor speaks: {sentence}.", level="error")
+        self._fault = sentence
+
+    async def _speak(self, seat: Seat) -> None:
+        while True:
+            account = await seat.account()
+            identity = seat.identity
+            assert identity is not None
+            place = {"home": self._home, "name": self.name, "mind": seat.mind, "account": account, "identity": identity}
+            self._voice = Voice(**place, journal=self._journal, look_s=self._host.look_s)
+            self._presence = Presence(**place, journal=self._journal, look_s=self._host.look_s)
+            try:
+                async with trio.open_nursery(strict_exception_groups=False) as nursery:
+                    nursery.start_soon(self._voice.run)
+                    nursery.start_soon(self._presence.run)
+            except* MatrixUnauthorised:
+                seat.refuse(account)
+            finally:
+                self._voice = self._presence = None
+
+    def _poke_voice(self) -> None:
+        if self._voice:
+            self._voice.look()
+
+
+def _sentence(error: Exception) -> str:
+    """The first of what came together."""
+    while isinstance(error, ExceptionGroup):
+        error = error.exceptions[0]
+    if isinstance(error, MindBodyError):
+        return str(error)
+    where = traceback.extract_tb(error.__traceback__)[-1:]
+    at = f" at {where[0].name}:{where[0].lineno}" if where else ""
+    return f"a fault of the mouth itself ({type(error).__name__}{at})"
