@@ -1,0 +1,146 @@
+"""Which session a turn goes into, and what an outcome means for what comes after."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mind_body.mind.records import Pause, Session, TurnState
+from mind_body.model.session import Failed, Limited, Outcome, Refused, Reply, TurnResult, Unreadable, Usage
+from mind_body.persona.outcomes import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, answered_text, plan_pause, plan_tell
+from mind_body.persona.plan import RESERVE, Binding, Continue, Refresh, Resume, SessionFacts, ceiling_tokens, plan_session
+from tests.unit.test_prompt import NOW, make_heard
+
+BINDING = Binding("openai:http://x/v1", "m", "instructions", "schema")
+SESSION = Session(
+    id="s",
+    conversation="open",
+    provider=BINDING.provider,
+    model=BINDING.model,
+    instructions="",
+    instructions_digest=BINDING.instructions_digest,
+    schema_json="{}",
+    schema_digest=BINDING.schema_digest,
+    rehydration="",
+    cursor="c",
+    opened_at=NOW,
+    ended_at=None,
+    end_reason=None,
+    prefix_tokens=10_000,
+    ceiling_tokens=0,
+    window_tokens=0,
+    rehydration_tokens=0,
+    last_used_at=NOW,
+    last_turn_id="t",
+    turns=3,
+)
+FACTS = SessionFacts(SESSION, TurnState.REPLIED, BINDING, True, True, 200_000, 4_096, 500)
+
+
+def test_a_session_goes_on_while_what_it_was_opened_under_still_holds() -> None:
+    assert plan_session(FACTS) == Continue()
+    assert plan_session(replace(FACTS, alive=False)) == Resume()
+    assert plan_session(replace(FACTS, session=None)) == Refresh("no session")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"instructions_digest": "other"}, "instructions changed"),
+        ({"schema_digest": "other"}, "schema changed"),
+        ({"provider": "other"}, "model changed"),
+        ({"model": "other"}, "model changed"),
+    ],
+)
+def test_a_session_whose_binding_does_not_match_is_not_used(change: dict[str, str], reason: str) -> None:
+    assert plan_session(replace(FACTS, binding=replace(BINDING, **change))) == Refresh(reason)
+
+
+@pytest.mark.parametrize("state", [TurnState.LOST, TurnState.FAILED, TurnState.LIMITED, TurnState.REFUSED, TurnState.OPENED])
+def test_a_transcript_that_may_be_ahead_of_the_record_is_not_resumed(state: TurnState) -> None:
+    assert isinstance(plan_session(replace(FACTS, last_turn=state)), Refresh)
+    assert plan_session(replace(FACTS, last_turn=state, keeps_transcript=False)) == Continue()
+
+
+def test_a_session_that_never_completed_a_turn_is_not_resumed() -> None:
+    assert plan_session(replace(FACTS, session=replace(SESSION, turns=0))) == Refresh("no turn completed")
+    without = replace(FACTS, session=replace(SESSION, cursor=None), alive=False)
+    assert plan_session(without) == Refresh("no cursor")
+    assert plan_session(replace(without, keeps_transcript=False)) == Resume()
+
+
+@given(st.integers(0, 400_000), st.integers(2_048, 1_000_000), st.integers(16, 8_000), st.integers(0, 100_000))
+def test_what_goes_on_always_fits_the_window_with_room_for_an_answer(prefix: int, window: int, cap: int, incoming: int) -> None:
+    facts = replace(FACTS, session=replace(SESSION, prefix_tokens=prefix), window_tokens=window, output_cap=cap, incoming=incoming)
+    if isinstance(plan_session(facts), Continue):
+        assert prefix + incoming + cap + RESERVE <= window
+        assert prefix < ceiling_tokens(window, cap) <= 300_000
+    else:
+        assert prefix >= ceiling_tokens(window, cap) or prefix + incoming + cap + RESERVE > window
+
+
+def test_a_limit_sleeps_until_its_reset_and_an_overload_waits_twice_as_long_each_time() -> None:
+    assert plan_pause(Limited(NOW + 9_000, "5 hours"), (), NOW) == Pause("limited", NOW + 9_000, "5 hours", 1)
+    pauses: list[Pause] = []
+    waits = []
+    for _ in range(12):
+        pause = plan_pause(Failed("overloaded", NOW + 1, "529"), pauses, NOW)
+        assert pause is not None
+        pauses = [pause]
+        waits.append(pause.until - NOW)
+    assert waits[:4] == [5_000, 10_000, 20_000, 40_000]
+    assert waits[-1] == BACKOFF_MAX_MS
+    told = plan_pause(Failed("overloaded", NOW + 77_000, "529"), (), NOW)
+    assert told is not None
+    assert told.until == NOW + 77_000
+
+
+@pytest.mark.parametrize("kind", ["authentication", "payment", "fault"])
+def test_what_only_the_operator_can_mend_is_tried_once_an_hour(kind: str) -> None:
+    pause = plan_pause(Failed(kind, None, "no"), (), NOW)  # type: ignore[arg-type]
+    assert pause is not None
+    assert (pause.cause, pause.until) == (kind, NOW + OPERATOR_WAIT_MS)
+
+
+@pytest.mark.parametrize("outcome", [Reply("{}"), Unreadable("prose", ""), Refused("no"), Failed("held", None, "brake")])
+def test_an_answer_or_a_hold_is_no_pause(outcome: Outcome) -> None:
+    assert plan_pause(outcome, (), NOW) is None
+    assert plan_tell(outcome, None, [make_heard()], NOW) == []
+
+
+def test_people_who_wait_are_told_once_per_room() -> None:
+    mail = [make_heard(1), make_heard(2), make_heard(3, room_id="!r2:example.org", thread="$t")]
+    limited = Limited(NOW + 3_600_000, "plan")
+    pause = plan_pause(limited, (), NOW)
+    told = plan_tell(limited, pause, mail, NOW)
+    assert [(one.key, one.room_id, one.thread, one.cause) for one in told] == [
+        ("limited", "!r1:example.org", None, "$e1"),
+        ("limited", "!r2:example.org", "$t", "$e3"),
+    ]
+    assert plan_tell(limited, pause, mail, NOW) == told, "the same cause, so the same notice"
+    assert plan_tell(Limited(NOW + 2_000, "burst"), pause, mail, NOW) == [], "over before a notice is read"
+
+
+def test_a_fault_is_told_at_its_third_time_and_a_refused_key_at_once() -> None:
+    fault = Failed("network", NOW + 1, "no route")
+    tells = []
+    pauses: list[Pause] = []
+    for _ in range(3):
+        pause = plan_pause(fault, pauses, NOW)
+        assert pause is not None
+        pauses = [pause]
+        tells.append(plan_tell(fault, pause, [make_heard()], NOW))
+    assert [len(one) for one in tells] == [0, 0, 1]
+    assert plan_tell(Failed("authentication", None, "401"), None, [make_heard()], NOW)[0].key == "unreachable"
+
+
+def test_what_a_session_goes_on_with_is_what_came_back_and_nothing_where_nothing_came() -> None:
+    def result(outcome: Outcome, *blocks: dict[str, str]) -> TurnResult:
+        return TurnResult(outcome, Usage(), Usage(), 0, None, 1, received=blocks)
+
+    assert answered_text(result(Reply("{}"))) == "{}"
+    assert answered_text(result(Unreadable("length", "cut o"))) == "cut o"
+    assert answered_text(result(Refused("policy"), {"role": "assistant", "content": "I cannot"})) == "I cannot"
+    assert answered_text(result(Refused("too long"))) is None
+    assert answered_text(result(Failed("network", None, ""))) is None
