@@ -14,6 +14,7 @@ from mind_body.host.activation import listen_fds
 from mind_body.host.liveness import Hold, take_hold
 from mind_body.host.notify import Notify
 from mind_body.host.poke import Pokes, adopt_poke_socket, open_poke_socket
+from mind_body.host.tether import die_with_parent
 from mind_body.ids import new_id
 
 
@@ -34,6 +35,9 @@ def open_post(organ: str, home: Home, mind: str | None = None) -> Post:
     """Raises MindBodyError when another process is this organ already, ConfigError for a file that cannot be used."""
     host = read_host_config(home)
     log.configure(host.log_level, host.log_format, under_systemd=bool(environment.get("JOURNAL_STREAM")))
+    parent = environment.get("MIND_PARENT", "")
+    if parent.isdigit():
+        die_with_parent(int(parent))  # `mind up`: its organs end with it, also by kill -9
     crash.arm(environment.get("MIND_CRASH_AT"), environment.get("MIND_CRASH_MARK"))
     hold = take_hold(home.lock_file(organ, mind), new_id())
     if hold is None:

@@ -10,7 +10,6 @@
 """
 
 import contextlib
-import ctypes
 import fcntl
 import os
 import shutil
@@ -24,12 +23,14 @@ import psutil  # noqa: TID251 - its home
 import trio
 
 from mind_body.errors import ChildError
+from mind_body.host import tether
 from mind_body.host.activation import FIRST_FD
 
 Plug = Literal["pipe", "null", "inherit"]
 LINE_CAP = 4096
 """Bytes of one line of a child's stderr that anybody will read."""
-_PR_SET_PDEATHSIG = 1
+die_with_parent = tether.die_with_parent
+"""What a child of ours calls at its start; here for who has this door open already."""
 _HIGH_FD = 256
 """Sources of placed descriptors are first moved above every place (F_DUPFD), so that no placing overwrites the next source."""
 
@@ -150,18 +151,6 @@ async def drain_lines(stream: trio.abc.ReceiveStream, on_line: Callable[[str], N
         line += rest[: max(cap - len(line), 0)]
     if line:
         on_line(line.decode(errors="replace"))
-
-
-def die_with_parent(parent: int | None = None) -> None:
-    """Called by a child of ours at its start: from now on the kernel kills it (SIGKILL) when its parent ends, however that ends.
-
-    `parent` is who started it, where the child was told: a parent that had ended before this call is found out.
-    """
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0) != 0:
-        raise ChildError(f"prctl(PR_SET_PDEATHSIG): {os.strerror(ctypes.get_errno())}")
-    if parent is not None and os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def resident_mb(pid: int) -> float | None:
