@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from tests.parts_present import require_part
 from tests.real.parts.chat_api import answer_with, open_chat_api
 from tests.real.parts.echo import echo
 from tests.real.parts.house import House
 from tests.real.parts.scene import Scene
-from tests.parts_present import require_part
 from tests.real.parts.synapse import Homeserver, open_homeserver
 
 

@@ -1,5 +1,6 @@
 """Model output and prefixes in a whole household: rows M1, M2 and M3."""
 
+import itertools
 import json
 
 import pytest
@@ -61,7 +62,7 @@ def test_m2_every_request_begins_with_the_one_before_over_50_turns_and_a_restart
     assert len(house.api.requests) == 50
     assert len(house.scene.rows("ada", "SELECT 1 FROM session")) == 1
     prefixes = [json.dumps(request.messages, ensure_ascii=False)[:-1] for request in house.api.requests]
-    for before, after in zip(prefixes, prefixes[1:], strict=False):
+    for before, after in itertools.pairwise(prefixes):
         assert after.startswith(before)
     frames = [{k: v for k, v in request.body.items() if k != "messages"} for request in house.api.requests]
     assert all(frame == frames[0] for frame in frames)
