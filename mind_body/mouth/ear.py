@@ -91,7 +91,7 @@ class Ear:
         if taken.mail:
             self._seat.poke_heartbeat()
         if taken.encrypted:
-            self._seat.poke_voice()
+            self._seat.voice.ring()
         if taken.invites or taken.gaps or taken.upgraded:
             self._seat.chores.set()
 

@@ -79,7 +79,7 @@ def _after(seat: Seat, taken: Taken | None) -> None:
     if taken.mail:
         seat.poke_heartbeat()
     if taken.encrypted:
-        seat.poke_voice()
+        seat.voice.ring()
 
 
 async def _delay(seat: Seat, gap: Gap, error: MatrixLimited | MatrixUnreachable) -> None:

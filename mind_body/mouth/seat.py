@@ -21,6 +21,22 @@ from mind_body.mouth.waits import wait_s
 from mind_body.settings import HostConfig, MindConfig
 
 
+class Bell:
+    """Rung by anybody, heard by one who waits; a ring while nobody waits is kept."""
+
+    def __init__(self) -> None:
+        self._nudge = Nudge()
+
+    def ring(self) -> None:
+        self._nudge.set()
+
+    async def wait(self, timeout_s: float) -> bool:
+        """True for a ring, False when `timeout_s` has passed."""
+        rung = await self._nudge.wait(timeout_s)
+        self._nudge.clear()
+        return rung
+
+
 @dataclass(slots=True)
 class Seat:
     """Everything that ear and voice of one Mind share."""
@@ -35,8 +51,10 @@ class Seat:
     poke_heartbeat: Callable[[], None]
     progress: Callable[[], None]
     """The watchdog's food: an answer of the homeserver has come, or a wait that was told is over."""
-    poke_voice: Callable[[], None] = lambda: None
+    voice: Bell = field(default_factory=Bell)
     """There may be something to say."""
+    speaking: Callable[[], bool] = lambda: False
+    """Whether something is on its way to the homeserver; set by who speaks."""
     chores: Nudge = field(default_factory=Nudge)
     """There may be an invite to answer or a gap to fill."""
     trouble: str | None = None

@@ -1,7 +1,7 @@
 """Loop: one Mind in the mouth: her ear, her voice and her presence, started, kept apart from the other Minds, started again.
 
 1. Her fault is hers alone: whatever ends here is told once, waited out, and begun again; no other Mind notices.
-2. A voice belongs to one sign-in. A token that is refused ends voice and presence, and the next sign-in makes new ones.
+2. The brake and dial are acknowledged when what was on its way has arrived: then she is really held.
 """
 
 import traceback
@@ -13,17 +13,16 @@ from mind_body.clock import now_ms
 from mind_body.config import read_mind_config
 from mind_body.control.effective import Control, Held
 from mind_body.control.files import read_control
-from mind_body.errors import MatrixUnauthorised, MindBodyError
+from mind_body.errors import MindBodyError
 from mind_body.home import Home
 from mind_body.log import Journal
 from mind_body.matrix.client import MatrixClient
 from mind_body.mind.acks import admit_ack, is_acked
-from mind_body.mind.store import Mind, open_mind
+from mind_body.mind.store import open_mind
 from mind_body.mouth.ear import Ear
-from mind_body.mouth.presence import Presence
 from mind_body.mouth.seat import Seat
 from mind_body.mouth.sign_in import keep_signed_in
-from mind_body.mouth.voice import Voice
+from mind_body.mouth.speaking import run_voice
 from mind_body.mouth.waits import MOST_S, wait_s
 from mind_body.settings import HostConfig
 
@@ -52,8 +51,6 @@ class Served:
         self._poke_heartbeat, self._progress = poke_heartbeat, progress
         self._journal = Journal("mouth", name)
         self._seat: Seat | None = None
-        self._voice: Voice | None = None
-        self._presence: Presence | None = None
         self._fault = ""
 
     @property
@@ -81,23 +78,21 @@ class Served:
         try:
             changed = seat.mind.changed()
             if changed or control_moved:
-                self._poke_voice()
-                if self._presence:
-                    self._presence.look()
+                seat.voice.ring()
             if control_moved:
                 seat.chores.set()
-            return not control_moved or self._acknowledge(seat.mind, read_control(self._home, self.name))
+            return not control_moved or self._acknowledge(seat, read_control(self._home, self.name))
         except MindBodyError as error:
             self._journal.note("mouth.look-failed", f"A look at '{self.name}' failed: {error}.", level="error")
             return True
 
-    def _acknowledge(self, mind: Mind, control: Control) -> bool:
-        if isinstance(control, Held) and self._voice is not None and self._voice.speaking:
+    def _acknowledge(self, seat: Seat, control: Control) -> bool:
+        if isinstance(control, Held) and seat.speaking():
             return False  # what is on its way was not held back; she is held when it has arrived
-        with mind.read() as tx:
+        with seat.mind.read() as tx:
             if is_acked(tx, "mouth", control):
                 return True
-        with mind.write() as tx:
+        with seat.mind.write() as tx:
             admit_ack(tx, "mouth", control, now_ms())
         words = f"held ({control.reason})" if isinstance(control, Held) else "released"
         self._journal.note("control.noticed", f"'{self.name}' is {words}.")
@@ -119,13 +114,12 @@ class Served:
                     journal=self._journal,
                     poke_heartbeat=self._poke_heartbeat,
                     progress=self._progress,
-                    poke_voice=self._poke_voice,
                 )
-                self._acknowledge(mind, read_control(self._home, self.name))
+                self._acknowledge(self._seat, read_control(self._home, self.name))
                 async with trio.open_nursery(strict_exception_groups=False) as nursery:
                     nursery.start_soon(keep_signed_in, self._seat)
                     nursery.start_soon(Ear(self._seat).run, self.started.set)
-                    nursery.start_soon(self._speak, self._seat)
+                    nursery.start_soon(run_voice, self._seat)
             finally:
                 self._seat = None
                 mind.close()
@@ -136,27 +130,6 @@ class Served:
         if sentence != self._fault:
             self._journal.note("mouth.mind-failed", f"'{self.name}' neither hears nor speaks: {sentence}.", level="error")
         self._fault = sentence
-
-    async def _speak(self, seat: Seat) -> None:
-        while True:
-            account = await seat.account()
-            identity = seat.identity
-            assert identity is not None
-            place = {"home": self._home, "name": self.name, "mind": seat.mind, "account": account, "identity": identity}
-            self._voice = Voice(**place, journal=self._journal, look_s=self._host.look_s)
-            self._presence = Presence(**place, journal=self._journal, look_s=self._host.look_s)
-            try:
-                async with trio.open_nursery(strict_exception_groups=False) as nursery:
-                    nursery.start_soon(self._voice.run)
-                    nursery.start_soon(self._presence.run)
-            except* MatrixUnauthorised:
-                seat.refuse(account)
-            finally:
-                self._voice = self._presence = None
-
-    def _poke_voice(self) -> None:
-        if self._voice:
-            self._voice.look()
 
 
 def _sentence(error: Exception) -> str:
