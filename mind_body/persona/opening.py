@@ -13,6 +13,7 @@ from mind_body.home import Home
 from mind_body.ids import digest, new_id, new_session_uuid
 from mind_body.log import Journal
 from mind_body.matrix.notices import NoticeKey, render_notice
+from mind_body.mind.changes import MISSED
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.records import Heard, Room, Run, Session
 from mind_body.mind.runs import end_run, holds_run
@@ -143,7 +144,7 @@ class _Desk:
             heard.event_id,
             heard.room_id,
             thread=heard.thread,
-            reply_to=heard.event_id,
+            reply_to=heard.event_id if heard.kind != MISSED else None,
         )
         admit_said(self.tx, [notice], None, self.now)
         return ClosedAsFailed(heard)

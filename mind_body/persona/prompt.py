@@ -11,6 +11,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mind_body.mind.changes import MISSED
 from mind_body.mind.records import Heard, Room, Standing
 from mind_body.mind.turning import Relation
 from mind_body.persona.outside import clean, plain_name, quote, quoted_name, safe_id
@@ -115,7 +116,7 @@ def render_message(me: Persona, heard: Heard, scene: Scene) -> str:
     """One message in its frame: a head of ours, then the sender's lines."""
     room = scene.rooms.get(heard.room_id)
     handle = f"[{heard.handle} {room.handle if room else 'r?'}]"
-    if heard.kind == "missed":
+    if heard.kind == MISSED:
         return f"{handle} not a message, but a note about what you missed:\n{quote(heard.body)}"
     standing = "to you" if heard.standing is Standing.MAIL else "context"
     who = f"{safe_id(heard.sender)} {quoted_name(heard.sender_name)} ({role_of(heard.sender, me.people)})"
@@ -127,7 +128,7 @@ def render_message(me: Persona, heard: Heard, scene: Scene) -> str:
 def render_small(me: Persona, heard: Heard, now: int) -> str:
     """One message as one line: the sender's breaks become strokes, so that no line can be forged."""
     text = " / ".join(line.strip() for line in clean(heard.body).split("\n") if line.strip())
-    if heard.kind == "missed":
+    if heard.kind == MISSED:
         return f"({text})"
     localpart = heard.sender.lstrip("@").partition(":")[0]
     name = plain_name(heard.sender_name) or plain_name(localpart) or "Somebody"

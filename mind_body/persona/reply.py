@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mind_body.mind.changes import MISSED
 from mind_body.mind.records import Heard, Room
 from mind_body.persona.outside import clean
 
@@ -226,7 +227,7 @@ def _resolve_message(field_name: str, handle: str | None, room: Room, shown: Sho
         return None, []
     number = _number(handle)
     heard = shown.messages.get(number) if number is not None else None
-    if heard is None or heard.room_id != room.room_id or heard.kind == "missed":
+    if heard is None or heard.room_id != room.room_id or heard.kind == MISSED:
         return None, [f"`{field_name}` names no message that she was shown in {room.handle}"]
     return heard, []
 
@@ -234,7 +235,7 @@ def _resolve_message(field_name: str, handle: str | None, room: Room, shown: Sho
 def _resolve_react(react: _React, shown: Shown) -> React | str:
     number = _number(react.message)
     heard = shown.messages.get(number) if number is not None else None
-    if heard is None or heard.kind == "missed" or heard.room_id not in {room.room_id for room in shown.rooms}:
+    if heard is None or heard.kind == MISSED or heard.room_id not in {room.room_id for room in shown.rooms}:
         return "`react` names no message that she was shown"
     key = react.key.strip()
     # A reaction is a sign, not a second way to say something.
