@@ -120,8 +120,13 @@ def test_a_child_does_not_keep_its_parents_hold_alive(tmp_path: Path) -> None:
     path = tmp_path / "a.lock"
     hold = take_hold(path, "me")
     assert hold is not None
-    child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, text=True, close_fds=False)
+    code = "print('here', flush=True); input()"
+    child = subprocess.Popen(
+        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, close_fds=False
+    )
     try:
+        assert child.stdout is not None
+        assert child.stdout.readline()
         hold.release()
         assert read_holder(path) is None
     finally:
