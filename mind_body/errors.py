@@ -11,7 +11,8 @@
     │   ├── MatrixLimited       429: carries how long to wait
     │   ├── MatrixUnauthorised  401: the token is worth nothing any more
     │   └── MatrixRefused       any other 4xx: sending it again changes nothing
-    └── ChildError              a child process could not be started or spoke nonsense
+    ├── ChildError              a child process could not be started or spoke nonsense
+    └── SessionGone             a model session cannot be resumed where the record left it; it is begun anew
 
 Foreign errors are translated once, in the door that meets them, with the foreign one as `__cause__`.
 """
@@ -81,3 +82,7 @@ class MatrixRefused(MatrixError):
 
 class ChildError(MindBodyError):
     """A child process could not be started, or ended before it said what it must."""
+
+
+class SessionGone(MindBodyError):
+    """A cursor that leads nowhere, or not to our last recorded turn: the session is begun anew from the record."""

@@ -4,6 +4,7 @@ Tools, then system, then messages, each a flat list of blocks in canonical JSON;
 block. Request N+1 must begin with request N: what is cached is the bytes' beginning, and only an unbroken beginning is read.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -22,6 +23,23 @@ def find_break(before: Sequence[str], after: Sequence[str]) -> str | None:
         if old != after[index]:
             return f"block {index} of {len(before)} ({_kind(old)}) changed, {len(old)} to {len(after[index])} characters"
     return None
+
+
+def fingerprint(blocks: Sequence[str]) -> str:
+    """What a request sent, short enough to be kept in a cursor."""
+    return f"{len(blocks)}:{_digest(blocks)}"
+
+
+def find_break_from(before: str, after: Sequence[str]) -> str | None:
+    """As `find_break`, where only the fingerprint of the earlier request is left."""
+    count, _, digest = before.partition(":")
+    if not count.isdigit() or _digest(after[: int(count)]) == digest:
+        return None
+    return f"the first {count} blocks are not the ones that were sent before the process was resumed"
+
+
+def _digest(blocks: Sequence[str]) -> str:
+    return hashlib.sha256("\x1e".join(blocks).encode("utf-8", "replace")).hexdigest()
 
 
 def _walk(request: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -26,7 +26,7 @@ from mind_body.log import Journal
 from mind_body.model.http import Client, Lost, Streaming, Unsent, open_stream
 from mind_body.model.meter import Meter, Metered
 from mind_body.model.passage import KeyKind, Passed, count_ceiling, headers_to_child, headers_to_server, parse_request, read_limit
-from mind_body.model.prefix import canonical_blocks, find_break
+from mind_body.model.prefix import canonical_blocks, find_break, find_break_from
 from mind_body.model.prices import PriceBook, price
 from mind_body.model.session import Usage
 from mind_body.model.spend import Declined, Purse
@@ -104,6 +104,8 @@ class Seat:
     grant: Grant | None = None
     blocks: list[str] = field(default_factory=list, repr=False)
     """What the last request sent; empty before the first."""
+    resumed_from: str | None = None
+    """The fingerprint of what the session had sent in an earlier process, until the first request of this one."""
     answered_at: int | None = None
     """When the last answered request began."""
 
@@ -180,7 +182,8 @@ class Relay:
             await grant.purse.settle(call_id, passed.metered.usage, passed.cost_micro_usd)
 
     def _check_prefix(self, seat: Seat, blocks: list[str], call_id: str) -> None:
-        why = find_break(seat.blocks, blocks)
+        why = find_break_from(seat.resumed_from, blocks) if seat.resumed_from else find_break(seat.blocks, blocks)
+        seat.resumed_from = None
         if why is not None:
             words = "A request did not begin with the one before it."
             self._journal.note("prefix.broken", words, level="warning", CALL=call_id, REASON=why)
