@@ -13,8 +13,8 @@ from typing import Any
 
 import trio
 
-from mind_body.config import find_home, read_mind_config
-from mind_body.home import Home
+from mind_body.config import read_mind_config
+from mind_body.home import Home, directory_home
 from mind_body.ids import new_id
 from mind_body.mind.records import Pause, Run, RunKind
 from mind_body.mind.runs import adopt_run, close_dead_run, live_run, open_run, read_pauses, read_run
@@ -151,7 +151,7 @@ def _main(root: str, name: str, answers: str, calls: str) -> int:
         yield provider
 
     vars(persona_main)["open_provider"] = open_function
-    return trio.run(persona_main.run, find_home(root), name)
+    return trio.run(persona_main.run, directory_home(Path(root), Path(root) / "r"), name)
 
 
 if __name__ == "__main__":
