@@ -5,7 +5,7 @@
 3. A line is sent under one transaction id until the homeserver has it: never twice.
 """
 
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 
 import trio
@@ -15,6 +15,9 @@ from mind_body.ids import new_id
 from mind_body.matrix.client import Account
 from mind_body.matrix.events import Edit, Encrypted, Event, Member, Message, Reaction
 from mind_body.matrix.wire import JoinedRoom, Sync
+
+Direct = Mapping[str, tuple[str, ...]]
+"""`m.direct`: user id → room ids."""
 
 POLL_S = 30.0
 WAIT_MAX_S = 15.0
@@ -111,28 +114,37 @@ async def open_talk(
     account: Account, user_id: str, tell: Callable[[str], None], *, room_id: str | None = None, other: str | None = None
 ) -> Talk:
     """In `room_id`, or in the direct message with `other`, which is made where there is none yet."""
-    sync = await account.sync(None, 0)
+    # Synapse answers a first sync from a cache of two minutes: what is new since then comes with the second one.
+    first = await account.sync(None, 0)
+    second = await account.sync(first.next_batch, 0)
     if room_id is not None:
         room_id = await account.join(room_id)
     elif other is not None:
-        room_id = _direct_room(sync, other) or await _make_direct(account, user_id, other, sync)
+        room_id = _direct_room(first, second, other) or await _make_direct(account, user_id, other, _direct(first, second))
     assert room_id is not None, "a room or somebody to talk to"
     # From here on: what was said before the talk was opened is history.
-    return Talk(account, user_id, room_id, (await account.sync(sync.next_batch, 0)).next_batch, tell)
+    return Talk(account, user_id, room_id, (await account.sync(second.next_batch, 0)).next_batch, tell)
 
 
-async def _make_direct(account: Account, user_id: str, other: str, sync: Sync) -> str:
+async def _make_direct(account: Account, user_id: str, other: str, direct: Direct) -> str:
     room_id = await account.create_room({"invite": [other], "is_direct": True, "preset": "trusted_private_chat"})
-    direct = {user: list(rooms) for user, rooms in (sync.direct or {}).items()}
-    direct.setdefault(other, []).append(room_id)
-    await account.set_account_data(user_id, "m.direct", direct)
+    rooms = {user: list(told) for user, told in direct.items()}
+    rooms.setdefault(other, []).append(room_id)
+    await account.set_account_data(user_id, "m.direct", rooms)
     return room_id
 
 
-def _direct_room(sync: Sync, other: str) -> str | None:
+def _direct(first: Sync, second: Sync) -> Direct:
+    return second.direct if second.direct is not None else first.direct or {}
+
+
+def _direct_room(first: Sync, second: Sync, other: str) -> str | None:
     """A room that is told to be the direct message with `other`, and that both are still in."""
-    told = (sync.direct or {}).get(other, ())
-    return next((room.room_id for room in sync.joined if room.room_id in told and not _has_left(room, other)), None)
+    told = _direct(first, second).get(other, ())
+    gone = {room.room_id for room in second.left}
+    rooms = [room for room in (*second.joined, *first.joined) if room.room_id in told and room.room_id not in gone]
+    left = {room.room_id for room in rooms if _has_left(room, other)}
+    return next((room.room_id for room in rooms if room.room_id not in left), None)
 
 
 def _has_left(room: JoinedRoom, user_id: str) -> bool:
