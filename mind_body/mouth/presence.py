@@ -45,13 +45,13 @@ class Presence:
 
     def __init__(
         self,
-        *,
         home: Home,
         name: str,
         mind: Mind,
-        account: Company,
+        *,
         identity: Identity,
         journal: Journal,
+        account: Company,
         look_s: float,
         now: Callable[[], int] = now_ms,
     ) -> None:

@@ -55,13 +55,13 @@ Setback: TypeAlias = Wait | GiveUp
 
 def pick_due(rows: Sequence[Said], busy: Collection[str], now: int) -> Due:
     """`rows`: of each room the one whose turn it is. `busy`: rooms that are being spoken in already."""
-    limited_until = max((row.not_before for row in rows if _limited(row) and not _notice(row)), default=0)
-    waits = {row.id: max(row.not_before, limited_until if _notice(row) else 0) for row in rows}
-    due = sorted((row for row in rows if waits[row.id] <= now and row.room_id not in busy), key=_precedence)
+    replies_limited = any(_limited(row) and not _notice(row) for row in rows)
+    turn = [row for row in rows if not (_notice(row) and replies_limited)]
+    due = sorted((row for row in turn if row.not_before <= now and row.room_id not in busy), key=_precedence)
     limited = [row for row in due if _limited(row)]
     one_out = any(_limited(row) and row.room_id in busy for row in rows)
     held_back = {row.id for row in (limited if one_out else limited[1:])}
-    later = [until for until in waits.values() if until > now]
+    later = [row.not_before for row in turn if row.not_before > now]
     return Due(tuple(row for row in due if row.id not in held_back), min(later, default=None))
 
 

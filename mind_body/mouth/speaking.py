@@ -26,8 +26,10 @@ async def _speak(seat: Seat, account: Account) -> MindBodyError:
     assert seat.identity is not None
     look_s = seat.host.look_s
 
-    place = (seat.home, seat.name, seat.mind, seat.identity, seat.journal)
-    voice, presence = Voice(*place, account, look_s), Presence(*place, account, look_s)
+    place = (seat.home, seat.name, seat.mind)
+    voice = Voice(*place, identity=seat.identity, journal=seat.journal, account=account, look_s=look_s)
+    presence = Presence(*place, identity=seat.identity, journal=seat.journal, account=account, look_s=look_s)
+    seat.speaking = lambda: voice.speaking
     seat.speaking = lambda: voice.speaking
     faults: list[MindBodyError] = []
 
@@ -38,11 +40,13 @@ async def _speak(seat: Seat, account: Account) -> MindBodyError:
             faults.append(error)
             nursery.cancel_scope.cancel()
 
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(until_fault, voice.run)
-        nursery.start_soon(until_fault, presence.run)
+    async def pass_on_looks() -> None:
         while True:
             await seat.voice.wait(look_s)
             voice.look()
             presence.look()
+
+    async with trio.open_nursery() as nursery:
+        for part in (voice.run, presence.run, pass_on_looks):
+            nursery.start_soon(until_fault, part)
     return faults[0]

@@ -46,13 +46,13 @@ class Voice:
 
     def __init__(
         self,
-        *,
         home: Home,
         name: str,
         mind: Mind,
-        account: Speaker,
+        *,
         identity: Identity,
         journal: Journal,
+        account: Speaker,
         look_s: float,
         now: Callable[[], int] = now_ms,
     ) -> None:
