@@ -97,7 +97,7 @@ class Stage:
     async def turn(self, run: Run, *, turns: int = 0) -> Outcome | None:
         opening = self.open(run, turns=turns)
         assert isinstance(opening, Opened), opening
-        return await self.taker.take(opening)
+        return (await self.taker.take(opening)).outcome
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
         with self.mind.read() as tx:

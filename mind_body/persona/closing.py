@@ -14,7 +14,7 @@ from mind_body.matrix.speech import render_reaction, render_say
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.records import NewSaid, TurnState
 from mind_body.mind.runs import clear_pause, end_run, read_pauses, set_pause
-from mind_body.mind.sessions import record_use
+from mind_body.mind.sessions import end_session, record_use
 from mind_body.mind.store import Transaction
 from mind_body.mind.turning import SessionUse, TurnEnd
 from mind_body.mind.turns import close_turn
@@ -47,6 +47,8 @@ class Course:
     read: Read | None = None
     """What is admitted of the answer."""
     model_ms: int = 0
+    gone: bool = False
+    """The provider no longer has the session: it is ended, the run goes on, and the rows are taken again at once."""
 
 
 def close_with(place: Place, opened: Opened, course: Course, now: int) -> bool:
@@ -64,9 +66,9 @@ def close_with(place: Place, opened: Opened, course: Course, now: int) -> bool:
     return True
 
 
-def ends_run(outcome: Outcome) -> bool:
-    """Whether the run ends with this outcome."""
-    return isinstance(outcome, Limited | Failed)
+def ends_run(course: Course) -> bool:
+    """Whether the run ends with this turn."""
+    return isinstance(course.outcome, Limited | Failed) and not course.gone
 
 
 def outcome_word(outcome: Outcome) -> str:
@@ -132,6 +134,9 @@ def _record_session(tx: Transaction, place: Place, opened: Opened, course: Cours
 
 def _settle_pauses(tx: Transaction, place: Place, opened: Opened, course: Course, now: int) -> None:
     outcome = course.outcome
+    if course.gone:
+        end_session(tx, opened.plan.session_id, "session gone", now)
+        return
     if state_of(outcome) in {TurnState.REPLIED, TurnState.UNREADABLE, TurnState.REFUSED}:
         for cause in PASSING:
             clear_pause(tx, cause)
@@ -141,7 +146,7 @@ def _settle_pauses(tx: Transaction, place: Place, opened: Opened, course: Course
         set_pause(tx, pause)
     tells = plan_tell(outcome, pause, opened.batch.mail, now)
     admit_said(tx, [_notice(place, tell) for tell in tells], None, now)
-    if ends_run(outcome):
+    if ends_run(course):
         end_run(tx, opened.run.id, place.holder, outcome_word(outcome), reason_of(outcome) or "", now)
 
 

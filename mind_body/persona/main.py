@@ -71,7 +71,7 @@ async def _serve_configured(post: Post, name: str, mind: Mind, *, worked: bool) 
     """Serve under the configuration as it is now; True when it has changed and is to be read again."""
     config = read_mind_config(post.home, name)
     lease = Lease(post.home, name, post.journal)
-    async with open_provider(post.home, config, lease, post.journal) as provider:
+    async with open_provider(post.home, name, config, lease, post.journal) as provider:
         me = Persona(name, config.matrix.user, config.people, provider.small)
         words = read_words(post.home, config, me)
         place = Place(post.home, me, config, provider, mind, post.journal, post.hold.holder, words)

@@ -73,9 +73,10 @@ def answered_text(result: TurnResult) -> str | None:
     match result.outcome:
         case Reply(text) | Unreadable(_, text):
             return text
+        case Refused() if result.received:
+            return "".join(block["content"] for block in result.received if isinstance(block.get("content"), str))
         case _:
-            texts = [block["content"] for block in result.received if isinstance(block.get("content"), str)]
-            return "".join(texts) if result.received else None
+            return None
 
 
 def plan_pause(outcome: Outcome, pauses: Sequence[Pause], now: int) -> Pause | None:

@@ -1,7 +1,7 @@
 """Wiring: the provider that a Mind's configuration names. Imported late, so that a persona carries only what it uses."""
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 import trio
 
@@ -9,6 +9,7 @@ from mind_body.home import Home
 from mind_body.log import Journal
 from mind_body.model.lease import Lease
 from mind_body.model.price_file import read_prices
+from mind_body.model.prices import PriceBook
 from mind_body.model.session import Provider
 from mind_body.settings import MindConfig
 
@@ -17,9 +18,21 @@ CLOSE_S = 3.0
 
 
 @contextlib.asynccontextmanager
-async def open_provider(home: Home, config: MindConfig, lease: Lease, journal: Journal) -> AsyncIterator[Provider]:
-    """Raises ConfigError or CredentialError for what cannot be used."""
-    provider = _make_provider(home, config, lease, journal)
+async def open_provider(home: Home, name: str, config: MindConfig, lease: Lease, journal: Journal) -> AsyncIterator[Provider]:
+    """Raises ConfigError, CredentialError or StorageError for what cannot be used."""
+    prices = read_prices(home)
+
+    def borrow() -> str | None:
+        return lease.borrow().secret if config.model.credential != "none" else None
+
+    if config.model.provider == "claude":
+        from mind_body.model.claude import open_claude  # noqa: PLC0415 - see the first line
+
+        opened = open_claude(home, name, config.model, prices=prices, purse=lease, credential=borrow, journal=journal)
+        async with opened as claude:
+            yield claude
+        return
+    provider = _make_provider(config, prices, lease, borrow, journal)
     try:
         yield provider
     finally:
@@ -28,14 +41,11 @@ async def open_provider(home: Home, config: MindConfig, lease: Lease, journal: J
             await provider.aclose()
 
 
-def _make_provider(home: Home, config: MindConfig, lease: Lease, journal: Journal) -> Provider:
-    prices = read_prices(home)
-    needs_key = config.model.credential != "none"
+def _make_provider(
+    config: MindConfig, prices: PriceBook, lease: Lease, borrow: Callable[[], str | None], journal: Journal
+) -> Provider:
     if config.model.provider == "openai":
         from mind_body.model.openai import OpenAIProvider  # noqa: PLC0415 - see the first line
-
-        def borrow() -> str | None:
-            return lease.borrow().secret if needs_key else None
 
         return OpenAIProvider(config.model, prices=prices, purse=lease, credential=borrow, journal=journal)
     from mind_body.model.local import LocalProvider  # noqa: PLC0415 - see the first line

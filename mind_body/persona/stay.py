@@ -21,7 +21,6 @@ from mind_body.mind.records import Run, RunKind
 from mind_body.mind.runs import adopt_run, end_run, live_run, read_run
 from mind_body.mind.store import Mind
 from mind_body.model.lease import Lease
-from mind_body.model.session import Failed, Limited
 from mind_body.persona.closing import STOPPED
 from mind_body.persona.open_sessions import OpenSessions
 from mind_body.persona.opening import ClosedAsFailed, Nothing, NotOurs, Opened, open_next
@@ -64,11 +63,11 @@ class Sitter:
                     continue
                 return
             send_poke(place.home.mouth_socket)  # typing
-            outcome = await self._taker.take(opening)
+            taken_turn = await self._taker.take(opening)
             taken += 1
             self._post.notify.progress()
             send_poke(place.home.mouth_socket)  # the outbox
-            if outcome is None or isinstance(outcome, Limited | Failed):
+            if taken_turn.run_over:
                 return
         self._end(run, "done", f"{most} turns are the most of one run")
 

@@ -10,17 +10,18 @@
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 import trio
 
 from mind_body.clock import now_ms
 from mind_body.control.effective import Control, Held
 from mind_body.control.files import read_control
-from mind_body.errors import CredentialError, MindBodyError, OperatorError
+from mind_body.errors import CredentialError, MindBodyError, OperatorError, SessionGone
 from mind_body.mind.acks import admit_ack, is_acked
 from mind_body.mind.turns import read_shown
 from mind_body.model.session import Failed, ModelSession, Outcome, Reply, TurnResult, Unreadable
-from mind_body.persona.closing import STOPPED, Course, close_with
+from mind_body.persona.closing import STOPPED, Course, close_with, ends_run
 from mind_body.persona.open_sessions import OpenSessions
 from mind_body.persona.opening import Opened, Place
 from mind_body.persona.outcomes import answered_text
@@ -33,6 +34,16 @@ WHY_MAX = 500
 """Characters of a fault that a repair quotes."""
 OPEN_FAULT_MS = 15_000
 SILENT = "you were addressed, so say something"
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a turn came to."""
+
+    outcome: Outcome | None
+    """None when the run was not ours any more and the reply was discarded."""
+    run_over: bool
+    """The run has ended: with this turn, or before it."""
 
 
 class TurnTaker:
@@ -50,8 +61,8 @@ class TurnTaker:
         self._wait_for_poke = wait_for_poke
         self._progress = progress
 
-    async def take(self, opened: Opened) -> Outcome | None:
-        """The turn's outcome, recorded; None when the run was not ours any more and the reply was discarded."""
+    async def take(self, opened: Opened) -> Taken:
+        """The turn, recorded or discarded."""
         course = Course(Failed("held", None, STOPPED))
         try:
             await self._talk(opened, course)
@@ -61,9 +72,9 @@ class TurnTaker:
                 self._record(opened, course)
             raise
         recorded = self._record(opened, course)
-        if len(course.results) < len(course.asked) or not course.results or answered_text(course.results[-1]) is None:
+        if not recorded or not self._is_in_step(course):
             await self._sessions.drop(opened.plan.session_id)
-        return course.outcome if recorded else None
+        return Taken(course.outcome if recorded else None, not recorded or ends_run(course))
 
     def ask_brake(self) -> Control:
         """Brake and dial as they are now, acknowledged."""
@@ -75,15 +86,22 @@ class TurnTaker:
                 admit_ack(tx, "persona", control, now_ms())
         return control
 
+    def _is_in_step(self, course: Course) -> bool:
+        """Whether the open session is what the record says it is."""
+        if len(course.results) < len(course.asked) or not course.results:
+            return False
+        last = course.results[-1]
+        return answered_text(last) is not None and (last.cursor is not None or not self.place.provider.keeps_transcript)
+
     async def _talk(self, opened: Opened, course: Course) -> None:
         try:
             session = await self._sessions.take(opened.batch.conversation, opened.plan)
         except MindBodyError as error:
-            course.outcome = _unopened(error)
+            course.outcome, course.gone = _unopened(error), isinstance(error, SessionGone)
             return
         verdict = await self._ask(session, opened, course, opened.input, opened.turn_id)
         why = self._repair_reason(opened, verdict)
-        if why is None:
+        if why is None or not self._is_in_step(course):
             return
         silent = course.outcome if isinstance(verdict, Read) else None
         before = course.outcome
@@ -104,10 +122,15 @@ class TurnTaker:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._watch_brake, nursery.cancel_scope, held)
-                results.append(await session.send(text, call_id))
+                try:
+                    results.append(await session.send(text, call_id))
+                except SessionGone as error:
+                    course.outcome, course.gone = _unopened(error), True
                 nursery.cancel_scope.cancel()
         finally:
             course.model_ms += round((trio.current_time() - began) * 1000)
+        if course.gone:
+            return None
         if not results:
             course.outcome = Failed("held", None, held[0] if held else STOPPED)
             return None

@@ -9,6 +9,7 @@ import pytest
 import trio
 
 from mind_body.control.files import read_control
+from mind_body.errors import SessionGone
 from mind_body.mind.acks import is_acked
 from mind_body.mind.runs import end_run
 from mind_body.mind.turns import read_typing
@@ -216,6 +217,43 @@ async def test_a_reply_whose_run_was_ended_meanwhile_is_discarded(stage: Stage) 
     assert [row["state"] for row in stage.rows("SELECT state FROM turn")] == ["lost"]
     assert isinstance(stage.open(run, turns=1), NotOurs)
     assert "turn.discarded" in stage.journal.kinds()
+
+
+async def test_a_session_that_is_gone_is_begun_anew_without_a_pause_and_the_run_goes_on(stage: Stage) -> None:
+    stage.hear("one")
+    stage.provider.answer = lambda _: saying("ok")
+    await stage.turn(run := stage.grant())
+    seqs = stage.hear("two")
+
+    def gone(_: Ask) -> Any:
+        raise SessionGone("no such transcript")
+
+    stage.provider.answer = gone
+    opening = stage.open(run, turns=1)
+    assert isinstance(opening, Opened)
+    assert not (await stage.taker.take(opening)).run_over
+    assert (stage.pending(), stage.pauses(), stage.run(run).ended_at) == (seqs, (), None)
+    stage.provider.answer = lambda _: saying("here again")
+    await stage.turn(run, turns=2)
+    assert stage.said() == ["ok", "here again"]
+    assert len({ask.plan.session_id for ask in stage.provider.asks}) == 2
+    assert "| one" in stage.provider.asks[-1].plan.rehydration
+
+
+async def test_a_transcript_ahead_of_the_record_is_not_resumed(stage: Stage) -> None:
+    stage.provider.keeps_transcript = True
+    stage.hear("one")
+    stage.provider.answer = lambda _: saying("ok")
+    await stage.turn(run := stage.grant())
+    stage.hear("two")
+    assert isinstance(stage.open(run, turns=1), Opened)
+    stage.bury(run)
+    stage.restart()
+    await stage.turn(stage.grant())
+    assert len({ask.plan.session_id for ask in stage.provider.asks}) == 2
+    assert [row["end_reason"] for row in stage.rows("SELECT end_reason FROM session WHERE ended_at IS NOT NULL")] == [
+        "last turn lost"
+    ]
 
 
 async def test_typing_is_read_while_a_turn_is_open_and_not_after(stage: Stage) -> None:
