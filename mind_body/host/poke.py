@@ -51,7 +51,7 @@ class Pokes:
         any_waiting = False
         while True:
             try:
-                self._socket.recv(16)
+                self._socket.recv(16, socket.MSG_DONTWAIT)  # the flag on the socket is shared with who handed it over
                 any_waiting = True
             except BlockingIOError:
                 return any_waiting
