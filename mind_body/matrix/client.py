@@ -9,6 +9,7 @@
 """
 
 import json
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -146,6 +147,11 @@ class Account:
         return _text(answer, "user_id"), str(answer.get("device_id") or "")
 
     async def sync(self, since: str | None, timeout_s: float) -> Sync:
+        """What is new since a position; None is the first sync of all."""
+        if since is None:
+            # It is answered at once whatever the wait, and Synapse keeps the answer for two minutes under the request's own words:
+            # a wait that nobody asked for before gets a fresh one.
+            timeout_s = secrets.randbelow(30_000) / 1000
         params = {"filter": _json(SYNC_FILTER), "timeout": str(int(timeout_s * 1000)), "set_presence": "offline"}
         if since is not None:
             params["since"] = since

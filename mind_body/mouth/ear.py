@@ -47,7 +47,7 @@ class Ear:
             TakeIn(tx, seat.user_id, seat.config, now_ms()).conversations()
         with seat.mind.read() as tx:
             self._since = read_position(tx)
-        async with trio.open_nursery(strict_exception_groups=False) as nursery:
+        async with trio.open_nursery() as nursery:
             nursery.start_soon(self._do_chores, nursery)
             nursery.start_soon(self._expire)
             started()

@@ -116,7 +116,7 @@ class Served:
                     progress=self._progress,
                 )
                 self._acknowledge(self._seat, read_control(self._home, self.name))
-                async with trio.open_nursery(strict_exception_groups=False) as nursery:
+                async with trio.open_nursery() as nursery:
                     nursery.start_soon(keep_signed_in, self._seat)
                     nursery.start_soon(Ear(self._seat).run, self.started.set)
                     nursery.start_soon(run_voice, self._seat)

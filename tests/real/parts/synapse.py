@@ -87,7 +87,7 @@ class Homeserver:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                preexec_fn=_die_with_parent,  # noqa: PLW1509 - one prctl, no lock
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - one prctl, no lock
             )
         deadline = time.monotonic() + START_DEADLINE_S
         while True:
@@ -198,6 +198,6 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     # Called between fork and exec, in the child of the main thread: PDEATHSIG fires when the forking thread ends.
     _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
