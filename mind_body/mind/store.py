@@ -80,18 +80,24 @@ class Mind:
             raise StorageError(f"{target} exists already; a backup never overwrites")
         part = target.with_name(target.name + ".part")
         with _translated(target):
-            part.unlink(missing_ok=True)
-            copy = sqlite3.connect(part, isolation_level=None)
+            _unlink(part)
             try:
-                # One step: a backup that yields between pages starts again whenever somebody writes.
-                self._db.backup(copy, pages=-1)
-                # The copy stands alone: no write-ahead log beside it.
-                copy.execute("PRAGMA journal_mode=DELETE")
+                self._copy_to(part)
+                part.rename(target)
             finally:
-                copy.close()
-            _fsync(part)
-            part.rename(target)
+                _unlink(part)  # there only when it could not be finished, and then it may be what fills the disk
             _fsync(target.parent)
+
+    def _copy_to(self, part: Path) -> None:
+        copy = sqlite3.connect(part, isolation_level=None)
+        try:
+            # One step: a backup that yields between pages starts again whenever somebody writes.
+            self._db.backup(copy, pages=-1)
+            # The copy stands alone: no write-ahead log beside it.
+            copy.execute("PRAGMA journal_mode=DELETE")
+        finally:
+            copy.close()
+        _fsync(part)
 
     def close(self) -> None:
         self._db.close()
@@ -186,6 +192,12 @@ def _statements(sql: str) -> Iterator[str]:
         if sqlite3.complete_statement(statement):
             yield statement
             statement = ""
+
+
+def _unlink(part: Path) -> None:
+    """A database file and what SQLite puts beside it."""
+    for suffix in ("", "-journal", "-wal", "-shm"):
+        part.with_name(part.name + suffix).unlink(missing_ok=True)
 
 
 def _fsync(path: Path) -> None:
