@@ -5,6 +5,7 @@
 3. Users are made with the registration shared secret (Synapse admin API): no captcha, no open registration.
 """
 
+import base64
 import hashlib
 import hmac
 import importlib.util
@@ -12,6 +13,7 @@ import json
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
+from secrets import token_bytes, token_hex
 from typing import Any
 
 from mind_body.host.secrets import write_secret
@@ -41,16 +43,20 @@ def synapse_is_installed() -> bool:
 
 
 def write_synapse_config(directory: Path, options: SynapseOptions) -> Path:
-    """The configuration file; its directory is made. JSON is YAML."""
+    """The configuration file; its directory and the signing key are made. JSON is YAML."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / "homeserver.yaml"
     write_secret(path, json.dumps(_config(directory, options), indent=1))
     (directory / "log.yaml").write_text(json.dumps(_log_config(directory)))
+    key = directory / "signing.key"
+    if not key.exists():
+        # As `--generate-keys` makes it (signedjson's format), without the seconds that another Python with Synapse in it takes.
+        write_secret(key, f"ed25519 a_{token_hex(2)} {base64.b64encode(token_bytes(32)).decode().rstrip('=')}")
     return path
 
 
 def keys_command(config: Path) -> list[str]:
-    """Makes the signing key; to be run once before the first start."""
+    """Makes the signing key where there is none; `write_synapse_config` has made it already."""
     return [sys.executable, "-m", "synapse.app.homeserver", "--config-path", str(config), "--generate-keys"]
 
 

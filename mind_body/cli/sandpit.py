@@ -18,7 +18,6 @@ from mind_body.cli.create import NewMind, create_mind
 from mind_body.cli.homeserver import (
     SERVER_NAME,
     SynapseOptions,
-    keys_command,
     start_command,
     synapse_is_installed,
     write_synapse_config,
@@ -70,7 +69,7 @@ async def open_sandpit(directory: Path, step: Step) -> AsyncIterator[Sandpit]:
     async with MatrixClient() as client:
         homeserver = f"http://127.0.0.1:{free_port()}"
         secret = new_secret()
-        synapse = await _start_synapse(directory / "synapse", homeserver, secret)
+        synapse = _start_synapse(directory / "synapse", homeserver, secret)
         try:
             await _wait_for_homeserver(client, homeserver, synapse, directory)
             step("a private homeserver (Synapse)")
@@ -113,17 +112,9 @@ def _make_mind(directory: Path, account: Account) -> Home:
     return home
 
 
-async def _start_synapse(directory: Path, homeserver: str, secret: str) -> Child:
+def _start_synapse(directory: Path, homeserver: str, secret: str) -> Child:
     port = int(homeserver.rpartition(":")[2])
     config = write_synapse_config(directory, SynapseOptions(port, secret))
-    if not (directory / "signing.key").exists():
-        keys = _start(directory, "start.log", keys_command(config))
-        try:
-            code = await keys.wait()
-        finally:
-            await keys.aclose()
-        if code != 0:
-            raise ChildError(f"the homeserver could not make its keys: {_last_words(directory / 'start.log')}")
     return _start(directory, "start.log", start_command(config))
 
 
