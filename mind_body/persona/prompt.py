@@ -5,7 +5,8 @@
 2. Turn: what changed, why she is awake, then context and mail, in the mind's order. Appended once, never rewritten.
 3. Outside text keeps to its frame (see `outside`), and whoever speaks is attributed: room, user id, name, role. An age stands only
    with what comes late, because most mail does not and every figure costs.
-4. A small model gets a layout of its own: one plain line per message, no handles, since its answer goes where the newest mail is.
+4. A small model gets a layout of its own: one plain line per message, no handles, since its answer goes where the newest mail is;
+   and no name in a direct conversation, where there is one speaker (a model of 135M takes a name before a question for its own).
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,9 +40,7 @@ _HOW_ACT = {
     "react": '- "react": at most 4 reactions. "message" is a handle like m12, "key" is one emoji.',
 }
 
-_HOW_SMALL = """\
-You are {name}, in a chat. Every line is somebody speaking to you, their name first. Answer the last one as {name}: one or two \
-short friendly sentences."""
+_HOW_SMALL = "People talk to you in a chat. Answer in one or two short, friendly sentences."
 
 _WHY = {
     "operator": "Your operator addressed you.",
@@ -92,7 +91,7 @@ class Scene:
 def render_instructions(me: Persona, doctrine: Sequence[str], persona: str, acts: Sequence[str]) -> str:
     """The frozen system part."""
     if me.small:
-        how = _HOW_SMALL.format(name=me.name)
+        how = _HOW_SMALL
     else:
         how = _HOW.format(name=me.name, user=safe_id(me.user_id), acts="\n".join(_HOW_ACT[act] for act in acts))
     return "\n\n".join(part for part in (*(text.strip() for text in doctrine), persona.strip(), how) if part)
@@ -102,7 +101,7 @@ def render_input(me: Persona, scene: Scene) -> str:
     """The appended input of one turn."""
     messages = sorted([*scene.context, *scene.mail], key=lambda heard: heard.seq)
     if me.small:
-        lines = [render_small(me, heard, scene.now) for heard in messages]
+        lines = [render_small(me, heard, scene.now, named=not _is_direct(heard, scene)) for heard in messages]
         return "\n".join([*lines, *([] if scene.mail else [f"({_WHY['beat']})"])])
     parts = [
         _section("What changed", [_introduction(room) for room in scene.new_rooms]),
@@ -125,11 +124,13 @@ def render_message(me: Persona, heard: Heard, scene: Scene) -> str:
     return f"{handle} {standing} from {who}{notes}:\n{quote(heard.body)}"
 
 
-def render_small(me: Persona, heard: Heard, now: int) -> str:
+def render_small(me: Persona, heard: Heard, now: int, *, named: bool = True) -> str:
     """One message as one line: the sender's breaks become strokes, so that no line can be forged."""
     text = " / ".join(line.strip() for line in clean(heard.body).split("\n") if line.strip())
     if heard.kind == MISSED:
         return f"({text})"
+    if not named:
+        return text
     localpart = heard.sender.lstrip("@").partition(":")[0]
     name = plain_name(heard.sender_name) or plain_name(localpart) or "Somebody"
     role = " (operator)" if role_of(heard.sender, me.people) == "operator" else ""
@@ -142,6 +143,11 @@ def render_age(ms: int) -> str:
     if minutes < 60:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days"
+
+
+def _is_direct(heard: Heard, scene: Scene) -> bool:
+    room = scene.rooms.get(heard.room_id)
+    return room is not None and room.direct
 
 
 def _section(title: str, lines: Sequence[str]) -> str:

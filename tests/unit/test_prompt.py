@@ -180,3 +180,9 @@ def test_rehydration_keeps_whole_messages_within_its_budget_newest_first(
     if not small:
         assert ("left out" in text) == (heads < len(dialogue))
         assert "mind history ada" in text or heads == len(dialogue)
+
+
+def test_a_small_model_is_not_told_the_name_of_the_only_speaker_there_is() -> None:
+    direct = make_room(direct=True)
+    assert render_input(TINY, make_scene([make_heard(body="hi\nthere")], rooms={direct.room_id: direct})) == "hi / there"
+    assert render_input(TINY, make_scene([make_heard(body="hi\nthere")])) == "Bob: hi / there"
