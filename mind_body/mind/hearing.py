@@ -78,7 +78,7 @@ def mark_receipt(tx: Transaction, room_id: str, seq: int) -> None:
 
 def open_gap(tx: Transaction, room_id: str, cursor: str, now: int, *, until: str | None, fresh: bool) -> Gap:
     """A hole after everything that this room has so far; arrivals after it are to be added next."""
-    base = _next_place(tx, room_id) + GAP_SPAN
+    base = _free_place(tx, room_id) + GAP_SPAN
     tx.execute(
         "INSERT INTO gap (room_id, base, cursor, opened_at, until, fresh) VALUES (?, ?, ?, ?, ?, ?)",
         (room_id, base, cursor, now, until, fresh),
@@ -104,7 +104,7 @@ def is_held_up(tx: Transaction, room_id: str) -> bool:
 
 def add_arrivals(tx: Transaction, room_id: str, events: Sequence[Mapping[str, Any]]) -> None:
     """Behind everything that waits; oldest first. Known ones are left out. After `open_gap`, from its base upwards."""
-    place = max(_next_place(tx, room_id), _highest_base(tx, room_id))
+    place = _free_place(tx, room_id)
     for event in events:
         if not is_known(tx, event["event_id"]):
             _insert_arrival(tx, room_id, place, event)
@@ -205,12 +205,14 @@ def _insert_arrival(tx: Transaction, room_id: str, place: int, event: Mapping[st
     )
 
 
-def _next_place(tx: Transaction, room_id: str) -> int:
-    return int(tx.execute("SELECT coalesce(max(place), -1) + 1 FROM arrival WHERE room_id = ?", (room_id,)).fetchone()[0])
-
-
-def _highest_base(tx: Transaction, room_id: str) -> int:
-    return int(tx.execute("SELECT coalesce(max(base), 0) FROM gap WHERE room_id = ?", (room_id,)).fetchone()[0])
+def _free_place(tx: Transaction, room_id: str) -> int:
+    """Above everything that waits in this room, gaps included: a gap may have nothing behind it yet."""
+    row = tx.execute(
+        "SELECT max(coalesce((SELECT max(place) + 1 FROM arrival WHERE room_id = :room), 0), "
+        "coalesce((SELECT max(base) FROM gap WHERE room_id = :room), 0))",
+        {"room": room_id},
+    ).fetchone()
+    return int(row[0])
 
 
 def _gap(row: Any) -> Gap:

@@ -9,10 +9,9 @@ from mind_body.clock import now_ms
 from mind_body.crash import crash_point
 from mind_body.errors import MatrixLimited, MatrixRefused, MatrixUnauthorised, MatrixUnreachable
 from mind_body.matrix.wire import MessagesPage
-from mind_body.mind.hearing import delay_gap, is_known, read_gap, take_page
+from mind_body.mind.hearing import delay_gap, read_gap
 from mind_body.mind.records import Gap
-from mind_body.mind.rooms import read_room
-from mind_body.mouth.gap import Caps, plan_page
+from mind_body.mouth.gap import Caps
 from mind_body.mouth.seat import Seat
 from mind_body.mouth.take_in import TakeIn, Taken
 from mind_body.mouth.tell import tell_taken
@@ -47,14 +46,7 @@ def _take(seat: Seat, gap: Gap, page: MessagesPage) -> None:
     now = now_ms()
     caps = Caps(seat.host.gap_max_events, now - int(seat.host.gap_max_days * DAY_MS))
     with seat.mind.write() as tx:
-        known = {event.event_id for event in page.events if is_known(tx, event.event_id)}
-        room = read_room(tx, gap.room_id)
-        invited = room is not None and room.invited_by is not None
-        plan = plan_page(page, gap, known, seat.user_id, caps, invited=invited)
-        take_page(tx, gap, [event.raw for event in plan.kept], cursor=plan.cursor, missed=plan.missed)
-        taken = None
-        if plan.done:
-            taken = TakeIn(tx, seat.user_id, seat.config, now).gap(read_gap(tx, gap.room_id) or gap, cut_off=plan.cut_off)
+        plan, taken = TakeIn(tx, seat.user_id, seat.config, now).page(gap, page, caps)
     crash_point("ear.gap-page")
     seat.journal.note(
         "ear.gap-page",

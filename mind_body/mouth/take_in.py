@@ -12,13 +12,14 @@ from dataclasses import dataclass, field, replace
 from mind_body.control.people import listed
 from mind_body.matrix.events import Event
 from mind_body.matrix.notices import NoticeKey, render_notice
-from mind_body.matrix.wire import InvitedRoom, JoinedRoom, LeftRoom, Sync, parse_events
+from mind_body.matrix.wire import InvitedRoom, JoinedRoom, LeftRoom, MessagesPage, Sync, parse_events
 from mind_body.mind.changes import Admitted
-from mind_body.mind.hearing import add_arrivals, admit_heard, close_gap, is_held_up, open_gap, read_known
+from mind_body.mind.hearing import add_arrivals, admit_heard, close_gap, is_held_up, is_known, open_gap, read_known, take_page
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.records import Gap, Membership, Room
 from mind_body.mind.rooms import next_number, read_predecessor, read_room, read_rooms, save_members, save_position, save_room
 from mind_body.mind.store import Transaction
+from mind_body.mouth.gap import Caps, PagePlan, plan_page
 from mind_body.mouth.hear import Listener, answered, hear_events, missed_row, speakers, worth_keeping
 from mind_body.mouth.room import Era, mark_direct, new_room, plan_invite, plan_joined
 from mind_body.settings import MindConfig
@@ -69,6 +70,17 @@ class TakeIn:
             self._left(left)
         save_position(self.tx, sync.next_batch, self.now)
         return self.taken
+
+    def page(self, gap: Gap, page: MessagesPage, caps: Caps) -> tuple[PagePlan, Taken | None]:
+        """One page of a gap, with the cursor of the next; with the last one, what waited is heard."""
+        known = {event.event_id for event in page.events if is_known(self.tx, event.event_id)}
+        room = read_room(self.tx, gap.room_id)
+        invited = room is not None and room.invited_by is not None
+        plan = plan_page(page, gap, known, self.user_id, caps, invited=invited)
+        take_page(self.tx, gap, [event.raw for event in plan.kept], cursor=plan.cursor, missed=plan.missed)
+        if not plan.done:
+            return plan, None
+        return plan, self.gap(replace(gap, missed=gap.missed + plan.missed), cut_off=plan.cut_off)
 
     def gap(self, gap: Gap, *, cut_off: bool) -> Taken:
         """The gap is filled as far as it will be: what waited behind it is heard now, in order."""
