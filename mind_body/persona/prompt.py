@@ -130,7 +130,8 @@ def render_small(me: Persona, heard: Heard, now: int, *, named: bool = True) -> 
     if heard.kind == MISSED:
         return f"({text})"
     if not named:
-        return text
+        age = _age(heard, now).removeprefix(", ")
+        return f"({age}) {text}" if age else text
     localpart = heard.sender.lstrip("@").partition(":")[0]
     name = plain_name(heard.sender_name) or plain_name(localpart) or "Somebody"
     role = " (operator)" if role_of(heard.sender, me.people) == "operator" else ""
