@@ -4,7 +4,7 @@
 2. A limit sleeps until its reset. Anything else is tried again no sooner than it says, each time in a row after twice as long.
 3. What only the operator can mend is tried again at most once an hour.
 4. A hold is no pause: the brake is asked anew before every wake.
-5. People who wait are told once: at a limit of more than a few seconds, at the third failure in a row, at once where only the
+5. People who wait are told once: at a limit of some seconds, at the third failure in a row, at once where only the
    operator can mend it. "Once" is by the oldest message that waits in their room.
 """
 
@@ -19,7 +19,7 @@ BACKOFF_MS = 5_000
 BACKOFF_MAX_MS = 600_000
 OPERATOR_WAIT_MS = 3_600_000
 TELL_AFTER_STRIKES = 3
-TELL_LIMIT_MS = 10_000
+TELL_LIMIT_MS = 3_000
 """A shorter limit is over before a notice would be read."""
 PASSING = ("limited", "overloaded", "fault", "network", "authentication", "payment", "budget")
 """Causes of a pause that an answer proves to be over."""
