@@ -116,6 +116,8 @@ class ClaudeSession:
             seen = TurnSeen("", ended=f"claude gave no result within {self._patience_s:.0f} s")
             with trio.move_on_after(self._patience_s):
                 seen = await process.take_turn(text)
+            if seen.result is None:
+                seat.close_grant()  # nobody is there to hear the rest
             with trio.move_on_after(SETTLE_S):
                 async with grant.passing:
                     pass

@@ -10,7 +10,7 @@
 import json
 from collections.abc import Sequence
 
-from mind_body.model.passage import Passed
+from mind_body.model.passage import GIVEN_UP, Passed
 from mind_body.model.session import Failed, Limited, Outcome, Refused, Reply, Unreadable
 from mind_body.model.stream import Result
 
@@ -22,15 +22,16 @@ FAULT_WAIT_MS = 60_000
 
 def decide_outcome(passed: Sequence[Passed], result: Result | None, said: str, ended: str | None, now: int) -> Outcome:
     """`said`: the text of the newest answer; `ended`: why the process is gone, where it is."""
-    last = passed[-1] if passed else None
     if result is not None and result.good:
         return Reply(json.dumps(result.structured, ensure_ascii=False))
-    fault = _fault(last, now) if last is not None else None
+    # A request that the child hung up on tells nothing; what it was told before does.
+    told = [one for one in passed if one.broken != GIVEN_UP]
+    fault = _fault(told[-1], now) if told else None
     if fault is not None:
         return fault
-    if last is None or result is None:
+    if not told or result is None:
         return Failed("fault", now + FAULT_WAIT_MS, _why(result, ended))
-    return _without_reply(last, result, said, now)
+    return _without_reply(told[-1], result, said, now)
 
 
 def _fault(last: Passed, now: int) -> Outcome | None:
@@ -64,9 +65,9 @@ def _by_status(status: int, last: Passed, now: int) -> Outcome:
 def _without_reply(last: Passed, result: Result, said: str, now: int) -> Outcome:
     if last.metered.stop_reason == "max_tokens":
         return Unreadable("length", said)
-    if result.terminal_reason in {"completed", ""} or result.subtype == "error_max_structured_output_retries":
-        return Unreadable("no structured output that fits the schema", said)
-    return Failed("fault", now + FAULT_WAIT_MS, _why(result, None))
+    if result.subtype == "error_during_execution":
+        return Failed("fault", now + FAULT_WAIT_MS, _why(result, None))
+    return Unreadable("no structured output that fits the schema", said)
 
 
 def _why(result: Result | None, ended: str | None) -> str:

@@ -68,7 +68,7 @@ class Gateway:
         elif request.method != "POST" or path not in {MESSAGES, COUNT}:
             self._note("A request that is no model call was refused.")
             await line.refuse(404, "not_found_error", "this does not pass the gateway")
-        elif seat.grant is None or seat.grant.refused:
+        elif seat.grant is None:
             self._note("A model request without a turn was refused.")
             await line.refuse(403, "permission_error", "no turn is granted")
         elif path == COUNT:

@@ -40,6 +40,13 @@ _OF_THE_CONNECTION = {
     "expect",
 }
 
+GIVEN_UP = "the turn was given up"
+FINAL = frozenset({"tool_use", "max_tokens", "refusal"})
+"""Answers after which a Persona's turn has no further request. What the CLI would add by itself (a second try at the schema, a
+classifier's remark) is paid for and changes nothing; the one repair is the organ's."""
+ANSWERS_MAX = 2
+"""Prose brings one reminder of the CLI's, and its answer."""
+
 KeyKind = Literal["none", "api-key", "oauth-token"]
 
 
@@ -84,9 +91,16 @@ def headers_to_server(headers: Mapping[str, str], kind: KeyKind, secret: str | N
     return kept
 
 
-def headers_to_child(headers: Mapping[str, str]) -> list[tuple[str, str]]:
-    """The answer's own headers; a length stays, so that a cut answer shows."""
-    return [(name, value) for name, value in headers.items() if name == "content-length" or name not in _OF_THE_CONNECTION]
+def headers_to_child(status: int, headers: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The answer's own headers; a length stays, so that a cut answer shows. A limit is not tried again: that makes it worse."""
+    kept = {name: value for name, value in headers.items() if name == "content-length" or name not in _OF_THE_CONNECTION}
+    return list((kept | {"x-should-retry": "false"} if status == 429 else kept).items())
+
+
+def is_spent(passed: Sequence[Passed]) -> bool:
+    """Whether a turn has had its answer."""
+    answers = [one.metered.stop_reason for one in passed if one.metered.complete]
+    return len(answers) >= ANSWERS_MAX or any(stop in FINAL for stop in answers)
 
 
 def render_error(kind: str, sentence: str) -> bytes:

@@ -25,7 +25,17 @@ from mind_body.ids import new_secret
 from mind_body.log import Journal
 from mind_body.model.http import Client, Lost, Streaming, Unsent, open_stream
 from mind_body.model.meter import Meter, Metered
-from mind_body.model.passage import KeyKind, Passed, count_ceiling, headers_to_child, headers_to_server, parse_request, read_limit
+from mind_body.model.passage import (
+    GIVEN_UP,
+    KeyKind,
+    Passed,
+    count_ceiling,
+    headers_to_child,
+    headers_to_server,
+    is_spent,
+    parse_request,
+    read_limit,
+)
 from mind_body.model.prefix import canonical_blocks, find_break, find_break_from
 from mind_body.model.prices import PriceBook, price
 from mind_body.model.session import Usage
@@ -85,11 +95,6 @@ class Grant:
     """Held while a request passes: who takes it finds `passed` complete."""
     scope: trio.CancelScope | None = None
 
-    @property
-    def refused(self) -> bool:
-        """The model declined; what the CLI would add by itself changes nothing and is not paid for."""
-        return any(one.metered.stop_reason == "refusal" for one in self.passed)
-
     def next_call_id(self) -> str:
         """The turn's own id first, then numbered ones."""
         self.asked += 1
@@ -143,6 +148,9 @@ class Relay:
 
     async def message(self, line: ChildLine, seat: Seat, grant: Grant, request: Request) -> None:
         async with grant.passing:
+            if is_spent(grant.passed):
+                await line.refuse(403, "permission_error", "this turn has had its answer")
+                return
             with trio.CancelScope() as scope:
                 grant.scope = scope
                 await self._message(line, seat, grant, request)
@@ -170,7 +178,7 @@ class Relay:
             await line.refuse(403, "permission_error", "this call may not be made now")
             return
         self._check_prefix(seat, blocks, call_id)
-        passed = Passed(call_id, cost_micro_usd=ceiling, broken="the turn was given up")
+        passed = Passed(call_id, cost_micro_usd=ceiling, broken=GIVEN_UP)
         try:
             passed = self._account(call_id, model, await self._relay(line, request, secret), ceiling, began)
         finally:
@@ -197,7 +205,7 @@ class Relay:
                 await line.refuse(502, "api_error", "the model cannot be reached")
                 return _Relayed(broken=answer)
             meter = Meter(answer.headers.get("content-type", ""))
-            await line.begin(answer.status, headers_to_child(answer.headers))
+            await line.begin(answer.status, headers_to_child(answer.status, answer.headers))
             while (chunk := await answer.next_chunk()) is not None:
                 if isinstance(chunk, Lost):
                     await line.break_off()

@@ -19,7 +19,18 @@ from mind_body.model.price_file import read_prices
 from mind_body.model.relay import Grant, Relay, Seat, Upstream
 from mind_body.model.session import Usage
 from mind_body.model.spend import Declined, Reserved
-from tests.real.parts.messages_api import Fault, HalfStream, Held, MessagesApi, Structured, refusal, scripted_messages_api
+from tests.real.parts.messages_api import (
+    Answer,
+    CutOff,
+    Fault,
+    HalfStream,
+    Held,
+    MessagesApi,
+    Prose,
+    Structured,
+    refusal,
+    scripted_messages_api,
+)
 
 REAL = "sk-real-0123456789"
 USAGE = {"input_tokens": 10, "output_tokens": 5}
@@ -152,17 +163,47 @@ async def test_nothing_leaves_without_a_grant_and_the_cli_is_told_not_to_try_aga
 
 
 async def test_a_call_is_reserved_before_and_settled_after_by_what_was_metered(api: MessagesApi) -> None:
+    api.script(Fault(500), Structured({"say": []}, USAGE))
     async with opened(api.url) as bed:
         grant = bed.grant()
         await bed.ask()
+        await bed.ask()
+        plain = bed.grant("c2")
         await bed.ask("hi", stream=False)
     usage = Usage(uncached=10, output=5)
-    assert [call for call, _ in bed.purse.reserved] == ["c1", "c1.2"]
-    assert bed.purse.settled == [("c1", usage, 105), ("c1.2", usage, 105)]
-    assert [(one.status, one.metered.usage, one.cost_micro_usd, one.metered.model) for one in grant.passed] == [
-        (200, usage, 105, "claude-sonnet-4-5")
-    ] * 2
+    assert [call for call, _ in bed.purse.reserved] == ["c1", "c1.2", "c2"]
+    assert bed.purse.settled == [("c1", Usage(), 0), ("c1.2", usage, 105), ("c2", usage, 105)]
+    (passed,) = plain.passed
+    assert (passed.status, passed.metered.usage, passed.cost_micro_usd) == (200, usage, 105)
+    assert grant.passed[1].metered == passed.metered
+    assert passed.metered.model == "claude-sonnet-4-5"
     assert all(ceiling >= 105 for _, ceiling in bed.purse.reserved)
+
+
+@pytest.mark.parametrize("answer", [Structured({"say": []}), CutOff(), refusal()])
+async def test_a_turn_that_had_its_answer_has_no_further_request(api: MessagesApi, answer: Answer) -> None:
+    api.script(answer)
+    async with opened(api.url) as bed:
+        bed.grant()
+        assert (await bed.ask()).status_code == 200
+        assert (await bed.ask()).status_code == 403
+        bed.grant("c2")
+        assert (await bed.ask()).status_code == 200
+    assert len(api.requests) == 2
+
+
+async def test_prose_may_be_followed_by_the_clis_one_reminder(api: MessagesApi) -> None:
+    api.script(Prose("I think"), Prose("not"))
+    async with opened(api.url) as bed:
+        bed.grant()
+        assert [(await bed.ask()).status_code for _ in range(3)] == [200, 200, 403]
+
+
+async def test_a_limit_is_not_tried_again_by_the_cli(api: MessagesApi) -> None:
+    api.script(Fault(429, "rate_limit_error"))
+    async with opened(api.url) as bed:
+        bed.grant()
+        assert (await bed.ask()).headers["x-should-retry"] == "false"
 
 
 async def test_a_declined_call_is_not_sent(api: MessagesApi) -> None:
@@ -257,22 +298,15 @@ async def test_a_turn_that_is_given_up_breaks_off_what_still_passes(api: Message
     assert bed.purse.settled == []
 
 
-async def test_a_refusal_is_the_last_request_of_its_turn(api: MessagesApi) -> None:
-    api.script(refusal())
-    async with opened(api.url) as bed:
-        bed.grant()
-        assert (await bed.ask()).status_code == 200
-        assert (await bed.ask()).status_code == 403
-    assert len(api.requests) == 1
-
-
 async def test_a_broken_prefix_is_a_line_in_the_journal_and_no_error(api: MessagesApi) -> None:
     async with opened(api.url) as bed:
         bed.grant()
         with structlog.testing.capture_logs() as lines:
             await bed.ask("one secret")
+            bed.grant()
             await bed.ask("one secret")
             assert not [line for line in lines if line["kind"] == "prefix.broken"]
+            bed.grant()
             assert (await bed.ask("two")).status_code == 200
     (broken,) = [line for line in lines if line["kind"] == "prefix.broken"]
     assert "block 0 of 1 (user) changed" in broken["REASON"]

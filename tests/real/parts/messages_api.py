@@ -98,8 +98,7 @@ class MessagesApi:
         self.pause_stream: threading.Event | None = None
         """A streamed answer waits for this after its first event."""
         self._script: deque[Answer] = deque()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(self))
-        self._server.daemon_threads = True
+        self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self._lock = threading.Lock()
         self._seen: list[str] = []
@@ -158,6 +157,13 @@ def scripted_messages_api(default: Answer | Callable[[Request], Answer] | None =
         yield api
     finally:
         api.stop()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is part of the script."""
 
 
 def _common(before: list[str], after: list[str]) -> int:
