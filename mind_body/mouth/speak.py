@@ -1,8 +1,8 @@
 """Rule: which said row may go out now, how long another waits, and what an answer of the homeserver comes to.
 
 1. A room's rows go out in order, so a room waits for the row whose turn it is, and no room waits for another.
-2. Rate limits count the account, not the room. While a reply waits for one, no notice takes its place in another room; rows that
-   have been limited go one at a time, the one that was turned away most often first, so that a long reply starves no other room.
+2. Rate limits count the account, not the room. Under one, no notice goes before a reply, in whatever room; rows that have been
+   limited go one at a time, the one that was turned away most often first, so that a long reply starves no other room.
 3. A wait is bounded and kept with the row: as long as the homeserver said (at most an hour), or a back-off that doubles.
 4. A row that was attempted more than 20 h ago, or from another device, may be there although the homeserver has forgotten its
    transaction id (24 h, per device): the room's history is read before it is sent.
@@ -55,8 +55,9 @@ Setback: TypeAlias = Wait | GiveUp
 
 def pick_due(rows: Sequence[Said], busy: Collection[str], now: int) -> Due:
     """`rows`: of each room the one whose turn it is. `busy`: rooms that are being spoken in already."""
-    replies_limited = any(_limited(row) and not _notice(row) for row in rows)
-    turn = [row for row in rows if not (_notice(row) and replies_limited)]
+    limits = any(_limited(row) for row in rows)
+    replies_first = limits and any(not _notice(row) and (_limited(row) or row.not_before <= now) for row in rows)
+    turn = [row for row in rows if not (_notice(row) and replies_first)]
     due = sorted((row for row in turn if row.not_before <= now and row.room_id not in busy), key=_precedence)
     limited = [row for row in due if _limited(row)]
     one_out = any(_limited(row) and row.room_id in busy for row in rows)

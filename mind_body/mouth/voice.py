@@ -32,6 +32,9 @@ from mind_body.mouth.speak import GiveUp, Wait, may_follow, must_look_first, pic
 HISTORY_SLACK_MS = 24 * 3_600_000
 """How far two clocks may disagree: what is older than the attempt by more than this cannot be its event."""
 
+WORDS = {SaidKind.SAY: "message", SaidKind.NOTICE: "notice", SaidKind.REACTION: "reaction"}
+"""For the journal."""
+
 
 class Speaker(Protocol):
     """What the voice needs of the homeserver; `matrix.client.Account` is one."""
@@ -124,7 +127,7 @@ class Voice:
             outbox.mark_sent(tx, row.id, event_id)
         crash_point("voice.T4b")
         waited = self._now() - row.queued_at
-        self._note(row, "said.sent", f"A {row.kind} was sent to {row.room_id}.", EVENT=event_id, WAITED_MS=waited)
+        self._note(row, "said.sent", f"A {WORDS[row.kind]} was sent to {row.room_id}.", EVENT=event_id, WAITED_MS=waited)
         return True
 
     async def _find_or_send(self, row: Said) -> str | None:
@@ -133,7 +136,7 @@ class Voice:
         if must_look_first(row, self._identity.device_id, self._now()):
             found = await self._find_in_history(row)
             if found is not None:
-                self._note(row, "said.found", f"A {row.kind} that was attempted before is in the history of {row.room_id}.")
+                self._note(row, "said.found", f"A {WORDS[row.kind]} that was attempted before is in the history of {row.room_id}.")
                 return found
             renewed = True
         content = self._content(row)
@@ -181,7 +184,7 @@ class Voice:
                     outbox.mark_wait(tx, row.id, until, reason)
                 wait_s = (until - self._now()) / 1000
                 self._note(
-                    row, "said.waits", f"A {row.kind} for {row.room_id} waits {wait_s:.1f} s: {reason}.", TRIES=row.tries + 1
+                    row, "said.waits", f"A {WORDS[row.kind]} for {row.room_id} waits {wait_s:.1f} s: {reason}.", TRIES=row.tries + 1
                 )
                 return False
             case GiveUp(reason):
@@ -195,7 +198,7 @@ class Voice:
             outbox.mark_refused(tx, row.id, reason)
         self._journal.note(
             "said.refused",
-            f"A {row.kind} for {row.room_id} was refused and is not sent again: {reason}.",
+            f"A {WORDS[row.kind]} for {row.room_id} was refused and is not sent again: {reason}.",
             level="warning",
             SAID=row.id,
             ROOM=row.room_id,

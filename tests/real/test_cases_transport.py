@@ -160,3 +160,28 @@ def test_x2_200_kb_arrive_whole_and_each_part_stands_for_itself(
         joined = joined.removesuffix("```") + body.removeprefix("```python\n") if reopened else joined + body
     assert joined == text
     assert not scene.rows("ada", "SELECT * FROM said WHERE state = 'refused'")
+
+
+@pytest.mark.parametrize("redacted", [False, True], ids=["", "redacted meanwhile"])
+def test_d5_an_attempt_that_the_homeserver_may_have_forgotten_is_found_in_the_history(
+    homeserver: Homeserver, open_scene: Callable[[Homeserver], tuple[Scene, Organ]], *, redacted: bool
+) -> None:
+    scene, mouth = open_scene(homeserver)
+    her, bob = scene.add_mind("ada"), scene.person()
+    mouth.start()
+    room = join_room(scene, bob, her)
+    queue(scene, *say(room, "once and never again"))
+    (event_id,) = bob.wait_for("her message", lambda: [event["event_id"] for event in bob.messages(room, her)])
+    wait_until("its receipt", lambda: unsent(scene) == 0)
+    mouth.stop()
+    for number in range(120):
+        bob.send(room, f"later {number}")
+    if redacted:
+        bob.redact(room, event_id)
+    # As a mouth leaves it that died 25 h ago before T4b: attempted, no receipt.
+    scene.forget("ada", "UPDATE said SET state = 'attempted', event_id = NULL, attempted_at = attempted_at - 90000000")
+    mouth.start()
+    wait_until("its receipt again", lambda: unsent(scene) == 0)
+    assert scene.rows("ada", "SELECT event_id, state FROM said") == [{"event_id": event_id, "state": "sent"}]
+    assert "kind=said.found" in mouth.journal()
+    assert len([event for event in bob.history(room) if event["sender"] == her and event["type"] == "m.room.message"]) == 1

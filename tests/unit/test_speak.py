@@ -43,6 +43,10 @@ def test_while_a_reply_is_limited_no_notice_takes_its_place() -> None:
     limited = row("r", not_before=NOW + 5, reason=LIMITED)
     assert ids(row("n", kind=SaidKind.NOTICE), limited) == []
     assert ids(row("n", kind=SaidKind.NOTICE), row("r", not_before=NOW + 5, reason="away")) == ["n"]
+    limited_notice = row("n", kind=SaidKind.NOTICE, reason=LIMITED)
+    assert ids(limited_notice, row("r")) == ["r"]
+    assert ids(limited_notice, row("r"), busy={"!r"}) == []
+    assert ids(limited_notice, row("r", not_before=NOW + 5, reason="away")) == ["n"]
 
 
 def test_limited_rows_go_one_at_a_time_the_most_refused_first() -> None:
