@@ -16,8 +16,8 @@ from typing import Any, Literal, TypeAlias
 from mind_body.model.session import Exchange, Failed, Limited, Outcome, Refused, Reply, SessionPlan, Unreadable, Usage
 
 LIMIT_WAIT_MS = 60_000
-OVERLOAD_WAIT_MS = 30_000
-FAULT_WAIT_MS = 60_000
+OVERLOAD_WAIT_MS = 5_000
+FAULT_WAIT_MS = 5_000
 """Where a server does not say how long; who calls again doubles them."""
 WAIT_MAX_MS = 32 * 86_400_000
 """No limit resets later than a month; a server that says so is mistaken."""

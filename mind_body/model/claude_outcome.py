@@ -14,9 +14,10 @@ from mind_body.model.passage import GIVEN_UP, Passed
 from mind_body.model.session import Failed, Limited, Outcome, Refused, Reply, Unreadable
 from mind_body.model.stream import Result
 
-NETWORK_WAIT_MS = 15_000
-OVERLOAD_WAIT_MS = 30_000
-FAULT_WAIT_MS = 60_000
+LIMIT_WAIT_MS = 60_000
+NETWORK_WAIT_MS = 5_000
+OVERLOAD_WAIT_MS = 5_000
+FAULT_WAIT_MS = 5_000
 """As in model/chat.py; who calls again doubles them."""
 
 
@@ -56,7 +57,7 @@ def _by_status(status: int, last: Passed, now: int) -> Outcome:
     if status == 402 or last.metered.error == "billing_error":
         return Failed("payment", None, words)
     if status == 429:
-        return Limited(last.limit_until or now + FAULT_WAIT_MS, words)
+        return Limited(last.limit_until or now + LIMIT_WAIT_MS, words)
     if status in {503, 529}:
         return Failed("overloaded", now + OVERLOAD_WAIT_MS, words)
     return Failed("fault", now + FAULT_WAIT_MS, words)

@@ -29,7 +29,7 @@ WINDOW_UNKNOWN = 128_000
 OUTPUT_CAP = 4_096
 DEFAULT_MODEL = "default"
 """llama.cpp serves what it has loaded, whatever it is called."""
-NETWORK_WAIT_MS = 15_000
+NETWORK_WAIT_MS = 5_000
 SETTLE_S = 5.0
 """A settlement is not cut short by a cancellation, nor may it hold one up for longer."""
 
