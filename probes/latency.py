@@ -99,10 +99,14 @@ def ask(scene: Scene, api: ChatApi, bob: Person, room: str, number: int) -> tupl
     """When sending began, when the model request was there, and the event's id. Returns when she is at rest again."""
     before = len(api.requests)
     began = time.monotonic()
-    event_id = bob.send(room, f"message {number}")
+    event_id = bob.say_to(room, her_id(scene), f"message {number}")
     request = api.wait_for(before + 1, 30)[before].at
     scene.wait_idle("ada")
     return began, request, event_id
+
+
+def her_id(scene: Scene) -> str:
+    return str(scene.rows("ada", "SELECT user_id FROM identity")[0]["user_id"])
 
 
 def ask_cold(scene: Scene, api: ChatApi, bob: Person, room: str, number: int) -> float:

@@ -13,12 +13,22 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
 
-from mind_body.model.session import Exchange, Failed, Limited, Outcome, Refused, Reply, SessionPlan, Unreadable, Usage
+from mind_body.model.session import (
+    FAULT_WAIT_MS,
+    OVERLOAD_WAIT_MS,
+    Exchange,
+    Failed,
+    Limited,
+    Outcome,
+    Refused,
+    Reply,
+    SessionPlan,
+    Unreadable,
+    Usage,
+)
 
 LIMIT_WAIT_MS = 60_000
-OVERLOAD_WAIT_MS = 5_000
-FAULT_WAIT_MS = 5_000
-"""Where a server does not say how long; who calls again doubles them."""
+"""Where a server does not say how long its limit holds."""
 WAIT_MAX_MS = 32 * 86_400_000
 """No limit resets later than a month; a server that says so is mistaken."""
 BYTES_PER_TOKEN_MIN = 3

@@ -11,14 +11,21 @@ import json
 from collections.abc import Sequence
 
 from mind_body.model.passage import GIVEN_UP, Passed
-from mind_body.model.session import Failed, Limited, Outcome, Refused, Reply, Unreadable
+from mind_body.model.session import (
+    FAULT_WAIT_MS,
+    NETWORK_WAIT_MS,
+    OVERLOAD_WAIT_MS,
+    Failed,
+    Limited,
+    Outcome,
+    Refused,
+    Reply,
+    Unreadable,
+)
 from mind_body.model.stream import Result
 
 LIMIT_WAIT_MS = 60_000
-NETWORK_WAIT_MS = 5_000
-OVERLOAD_WAIT_MS = 5_000
-FAULT_WAIT_MS = 5_000
-"""As in model/chat.py; who calls again doubles them."""
+"""As in model/chat.py."""
 
 
 def decide_outcome(passed: Sequence[Passed], result: Result | None, said: str, ended: str | None, now: int) -> Outcome:

@@ -20,7 +20,7 @@ from mind_body.log import Journal
 from mind_body.model.chat import count_ceiling, parse_answer, render_request
 from mind_body.model.http import Answered, Client, Lost, Unsent, open_client, post_json
 from mind_body.model.prices import PriceBook, Priced, price
-from mind_body.model.session import Exchange, Failed, Outcome, SessionPlan, TurnResult, Usage
+from mind_body.model.session import NETWORK_WAIT_MS, Exchange, Failed, Outcome, SessionPlan, TurnResult, Usage
 from mind_body.model.spend import Declined, Purse
 from mind_body.settings import ModelConfig
 
@@ -29,7 +29,6 @@ WINDOW_UNKNOWN = 128_000
 OUTPUT_CAP = 4_096
 DEFAULT_MODEL = "default"
 """llama.cpp serves what it has loaded, whatever it is called."""
-NETWORK_WAIT_MS = 5_000
 SETTLE_S = 5.0
 """A settlement is not cut short by a cancellation, nor may it hold one up for longer."""
 

@@ -10,6 +10,12 @@
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+NETWORK_WAIT_MS = 2_000
+OVERLOAD_WAIT_MS = 5_000
+FAULT_WAIT_MS = 5_000
+"""How long until a call that came to nothing is made again, where the server does not say. Somebody is waiting in a room for the
+first retry; who calls again doubles them, up to ten minutes."""
+
 
 @dataclass(frozen=True, slots=True)
 class Usage:

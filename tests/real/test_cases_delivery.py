@@ -1,7 +1,6 @@
 """The field's delivery faults (rows D1 to D8), with the real Synapse, the organs under `mind up`, a person elsewhere."""
 
 import signal
-from pathlib import Path
 
 import pytest
 
@@ -212,11 +211,17 @@ def test_an_invite_and_a_message_while_she_was_down_are_answered(house: House) -
     assert len(house.api.requests) == 1
 
 
-def test_everything_after_an_invite_to_a_room_is_mail(house: House, tmp_path: Path) -> None:
+def test_what_is_said_between_her_invite_and_her_joining_is_mail(house: House) -> None:
+    room = house.bob.create_room(name="a closed room")
+    house.bob.send(room, "before the invite")
+    house.bob.invite(room, house.her)
+    house.bob.send(room, "welcome, tell us about you")
     house.scene.up()
-    room = house.joined(house.bob.create_room(invite=(house.her,), name="a closed room"))
-    house.bob.send(room, "nobody is named here")
-    assert house.answers(room) == ["re: nobody is named here"]
+    assert house.answers(room) == ["re: welcome, tell us about you"]
+    house.bob.send(room, "and now we talk among ourselves")
+    house.scene.wait_rows("ada", "it to be heard", "SELECT 1 FROM heard WHERE body LIKE 'and now%' AND standing = 'context'")
+    house.rest()
+    assert len(house.api.requests) == 1
 
 
 def test_three_lost_turns_are_tried_one_by_one_and_the_one_that_kills_is_told_once(house: House) -> None:

@@ -24,8 +24,9 @@ from mind_body.home import Home, directory_home
 from mind_body.host.process import list_descendants, resident_mb
 from mind_body.host.secrets import write_secret
 from mind_body.log import Journal
-from mind_body.model.claude import ClaudeProvider, ClaudeSession, open_claude
+from mind_body.model.claude import ClaudeProvider, open_claude
 from mind_body.model.claude_files import find_cli
+from mind_body.model.claude_session import ClaudeSession
 from mind_body.model.lease import Lease
 from mind_body.model.prefix import canonical_blocks, find_break
 from mind_body.model.price_file import read_prices

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind_body.model.chat import FAULT_WAIT_MS, LIMIT_WAIT_MS, parse_answer, read_retry_after, render_request
+from mind_body.model.chat import LIMIT_WAIT_MS, parse_answer, read_retry_after, render_request
 from mind_body.model.grammar import render_say_grammar
-from mind_body.model.session import Exchange, Failed, Limited, Refused, Reply, SessionPlan, Unreadable, Usage
+from mind_body.model.session import FAULT_WAIT_MS, Exchange, Failed, Limited, Refused, Reply, SessionPlan, Unreadable, Usage
 
 NOW = 1_700_000_000_000
 SCHEMA = {"type": "object", "properties": {"say": {"type": "string", "maxLength": 300}}, "required": ["say"]}

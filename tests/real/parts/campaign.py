@@ -72,7 +72,7 @@ class Campaign:
         direct = self.bob.create_room(invite=(self.her,), direct=True)
         closed = self.eve.create_room(invite=(self.her, self.bob.user_id))
         public = self.bob.create_room(public=True, invite=(self.her, self.eve.user_id))
-        self._rooms = [(self.bob, direct, False), (self.eve, closed, False), (self.bob, public, True)]
+        self._rooms = [(self.bob, direct, False), (self.eve, closed, True), (self.bob, public, True)]
         for _, room, _ in self._rooms:
             self.scene.wait_joined("ada", room)
         self._end()
