@@ -1,4 +1,5 @@
 import json
+import re
 from email.utils import formatdate
 
 import pytest
@@ -6,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind_body.model.chat import LIMIT_WAIT_MS, parse_answer, read_retry_after, render_request
-from mind_body.model.grammar import render_say_grammar
+from mind_body.model.grammar import SENTENCES, render_say_grammar
+from mind_body.model.local import OUTPUT_CAP, _count_threads
 from mind_body.model.session import FAULT_WAIT_MS, Exchange, Failed, Limited, Refused, Reply, SessionPlan, Unreadable, Usage
 
 NOW = 1_700_000_000_000
@@ -184,6 +186,20 @@ def test_only_a_single_bounded_string_is_made_into_a_grammar() -> None:
     assert render_say_grammar({"type": "object", "properties": {"say": {"type": "string"}}}) is None
     assert render_say_grammar({"type": "object", "properties": {"say": {"type": "array"}}}) is None
     assert render_say_grammar({"properties": {"a": {"type": "string", "maxLength": 9}, "b": {}}}) is None
+
+
+@given(st.integers(5, 1000))
+def test_two_sentences_of_the_grammar_fit_the_schema_and_the_output_cap(longest: int) -> None:
+    grammar = render_say_grammar({"properties": {"say": {"type": "string", "maxLength": longest}}})
+    assert grammar is not None
+    (middle,) = re.findall(r"^sentence ::= first rest\{0,(\d+)\}", grammar, re.MULTILINE)
+    sentences = SENTENCES * (1 + int(middle) + 1) + SENTENCES - 1
+    assert sentences <= longest
+    assert sentences + len('{"say": ""}') <= OUTPUT_CAP, "even at one token for each character"
+
+
+def test_the_local_model_leaves_a_core_to_the_others() -> None:
+    assert [_count_threads(cores) for cores in (1, 2, 3, 64)] == [1, 1, 2, 4]
 
 
 def test_a_model_spoken_to_by_grammar_is_not_given_the_schema_too() -> None:
