@@ -111,9 +111,7 @@ def _control(home: Home, name: str) -> Check:
     try:
         read_dial(home, name)
     except MindBodyError as error:
-        return Check(
-            what, ok=False, detail=str(error), fix=f"`mind dial {name}` turns it; to write it anew, remove it and see config/"
-        )
+        return Check(what, ok=False, detail=str(error), fix=f"`mind dial {name} --heat 1` writes it anew")
     if str(directory) not in control.reason:
         return Check(what, ok=True, detail=f"held: {control.reason}", fix=f"`mind brake release {name}` when she may act")
     return Check(

@@ -93,15 +93,25 @@ def dial(  # noqa: PLR0917 - click passes by position
     read_mind_config(home, name)
     wanted = {"heat": heat, "base_cooldown_s": base_cooldown_s, "base_run_usd": base_run_usd}
     turned = {key: value for key, value in wanted.items() if value is not None}
-    values = read_dial(home, name)
     if turned:
-        values = _turn(values, turned)
+        values = _turn(_dial_or_default(home, name), turned)
         write_dial(home, name, values)
         _settle(home, name, wait_s)
+    else:
+        values = read_dial(home, name)
     if as_json:
         click.echo(json.dumps({"mind": name, **values.model_dump()}, indent=2))
     else:
         click.echo(f"{name}: heat {values.heat:g}, base cooldown {values.base_cooldown_s:g} s, base run ${values.base_run_usd:g}.")
+
+
+def _dial_or_default(home: Home, name: str) -> DialFile:
+    """A dial that cannot be read is written anew: what is not turned is its default."""
+    try:
+        return read_dial(home, name)
+    except ConfigError as error:
+        click.echo(f"{error}; what is not turned now is its default again", err=True)
+        return DialFile()
 
 
 def _turn(values: DialFile, turned: dict[str, float]) -> DialFile:
