@@ -47,8 +47,8 @@ class Shared:
     output_cap: int
     window: int | None = None
     """As the newest result told it."""
-    taken: set[str] = field(default_factory=set)
-    """Session ids that are open here."""
+    taken: dict[str, "ClaudeSession"] = field(default_factory=dict)
+    """The sessions that are open here, by id."""
 
 
 class ClaudeSession:
@@ -86,7 +86,7 @@ class ClaudeSession:
 
     async def aclose(self) -> None:
         await self._close_process()
-        self._shared.taken.discard(self._plan.session_id)
+        self._shared.taken.pop(self._plan.session_id, None)
 
     async def _close_process(self) -> None:
         process, seat = self._process, self._seat

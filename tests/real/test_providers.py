@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,10 +19,14 @@ import trio
 
 from mind_body.clock import now_ms
 from mind_body.errors import ConfigError, CredentialError
+from mind_body.home import directory_home
 from mind_body.host.process import list_descendants, resident_mb
+from mind_body.log import Journal
 from mind_body.model import local as local_module
+from mind_body.model.claude import open_claude
 from mind_body.model.local import LocalProvider, find_gguf
 from mind_body.model.openai import OpenAIProvider
+from mind_body.model.prefix import canonical_blocks
 from mind_body.model.price_file import read_prices
 from mind_body.model.session import (
     Exchange,
@@ -44,6 +48,7 @@ from tests.fakes import FunctionProvider, RecordingPurse
 from tests.parts_present import require_part
 from tests.real.parts import chat_api
 from tests.real.parts.chat_api import ChatApi, open_chat_api
+from tests.real.parts.messages_api import MessagesApi, Structured, scripted_messages_api
 
 pytestmark = pytest.mark.real
 
@@ -61,7 +66,7 @@ QUESTIONS = ["What is your name?", "Do you like tea?", "Is it windy?", "Good nig
 class Rig:
     """One way to reach a model, as the suite sees it."""
 
-    make: Callable[[RecordingPurse], Provider]
+    make: Callable[[RecordingPurse], Provider | AbstractAsyncContextManager[Provider]]
     purse: RecordingPurse = field(default_factory=RecordingPurse)
     sent: Callable[[], list[list[str]]] | None = None
     """Every request so far as flat blocks; None where nobody sees them."""
@@ -77,13 +82,19 @@ def plan(past: tuple[Exchange, ...] = (), rehydration: str = "", cursor: str | N
 
 @asynccontextmanager
 async def opened(rig: Rig, made: SessionPlan) -> AsyncIterator[tuple[Provider, ModelSession]]:
-    provider = rig.make(rig.purse)
-    try:
+    found = rig.make(rig.purse)
+    async with found if isinstance(found, AbstractAsyncContextManager) else closing(found) as provider:
         session = await provider.open(made)
         try:
             yield provider, session
         finally:
             await session.aclose()
+
+
+@asynccontextmanager
+async def closing(provider: Provider) -> AsyncIterator[Provider]:
+    try:
+        yield provider
     finally:
         await provider.aclose()
 
@@ -181,8 +192,21 @@ async def llama_rig() -> AsyncIterator[Rig]:
         await host.aclose()
 
 
-@pytest.fixture(params=["function", "openai-scripted", "openai-llama", "local"])
-async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
+def claude_rig(api: MessagesApi, root: Path) -> Rig:
+    """The real CLI in its sandbox, before a scripted Messages API with a simulated cache. Its faults are in test_claude.py."""
+    require_part("claude")
+    require_part("bubblewrap")
+    home, config = directory_home(root, root / "r"), ModelConfig(provider="claude", base_url=api.url, timeout_s=20)
+
+    def make(purse: RecordingPurse) -> AbstractAsyncContextManager[Provider]:
+        journal = Journal("persona", "ada")
+        return open_claude(home, "ada", config, prices=read_prices(), purse=purse, credential=lambda: None, journal=journal)
+
+    return Rig(make, sent=lambda: [canonical_blocks(request.body) for request in api.requests])
+
+
+@pytest.fixture(params=["function", "openai-scripted", "openai-llama", "local", "claude"])
+async def rig(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Rig]:
     async with AsyncExitStack() as stack:
         match request.param:
             case "function":
@@ -191,6 +215,9 @@ async def rig(request: pytest.FixtureRequest) -> AsyncIterator[Rig]:
                 yield chat_rig(stack.enter_context(open_chat_api()))
             case "openai-llama":
                 yield await stack.enter_async_context(llama_rig())
+            case "claude":
+                answering = scripted_messages_api(lambda asked: Structured({"say": f"{len(asked.raw)} bytes"}))
+                yield claude_rig(stack.enter_context(answering), tmp_path)
             case _:
                 yield await stack.enter_async_context(local_rig())
 
@@ -279,7 +306,8 @@ async def test_an_answer_leaves_a_cursor_and_what_was_received(rig: Rig) -> None
     async with opened(rig, plan()) as (_, session):
         result = await session.send(QUESTIONS[0], "call")
     assert result.cursor
-    assert [block["content"] for block in result.received] == [said(result)]
+    (block,) = result.received
+    assert said(result) in {block.get("content"), json.dumps(block.get("input"))}
     assert result.model
 
 
