@@ -4,7 +4,8 @@
 2. queued → attempted → sent or refused. A row that is sent or refused is never touched again.
 3. `attempted_at` and `device_id` are the *first* attempt's, since that is what the homeserver's memory of a transaction id counts
    from; they move only when the room's history has shown that nothing arrived (`mark_attempted(renewed=True)`).
-4. A room's rows go out in the order they were queued, replies and reactions before notices.
+4. A room's rows go out in the order they were queued, replies and reactions before notices; in a room that she is only invited to
+   they wait, since the homeserver would refuse them for ever.
 """
 
 import json
@@ -18,6 +19,7 @@ _FIRST_OF_EACH_ROOM = """
 SELECT * FROM (
     SELECT said.*, row_number() OVER (PARTITION BY room_id ORDER BY kind = 'notice', place) AS rank
     FROM said WHERE state IN ('queued', 'attempted')
+    AND room_id NOT IN (SELECT room_id FROM room WHERE membership = 'invited')
 ) WHERE rank = 1 ORDER BY kind = 'notice', place
 """
 

@@ -5,12 +5,11 @@
 3. One task says all of it, so that "typing" never overtakes "not typing". None of it matters enough to be tried again.
 """
 
-from collections.abc import Callable
+import contextlib
 from typing import Protocol
 
 import trio
 
-from mind_body.clock import now_ms
 from mind_body.control.effective import Held
 from mind_body.control.files import read_control
 from mind_body.errors import MatrixError, MatrixRefused, MatrixUnauthorised
@@ -53,11 +52,10 @@ class Presence:
         journal: Journal,
         account: Company,
         look_s: float,
-        now: Callable[[], int] = now_ms,
     ) -> None:
         self._home, self._name, self._mind = home, name, mind
         self._account, self._identity, self._journal = account, identity, journal
-        self._look_s, self._now = look_s, now
+        self._look_s = look_s
         self._nudge = Nudge()
         self._typing: dict[str, float] = {}
         """Room → when it was last said (trio's clock)."""
@@ -71,19 +69,20 @@ class Presence:
         try:
             while True:
                 self._nudge.clear()
-                held = isinstance(read_control(self._home, self._name), Held)
-                await self._show_typing(set() if held else self._rooms_thought_about())
-                if not held:
-                    await self._send_receipts()
+                await self._show_typing(self._rooms_thought_about())
+                await self._send_receipts()
                 await self._nudge.wait(min(CHECK_S, self._look_s) if self._typing else self._look_s)
         finally:
-            with trio.move_on_after(FAREWELL_S, shield=True):
+            with trio.move_on_after(FAREWELL_S, shield=True), contextlib.suppress(MatrixError):
                 await self._show_typing(set())
+
+    def _held(self) -> bool:
+        return isinstance(read_control(self._home, self._name), Held)
 
     def _rooms_thought_about(self) -> set[str]:
         with self._mind.read() as tx:
             thinking = read_typing(tx)
-        if not thinking:
+        if not thinking or self._held():
             return set()
         holder = read_holder(self._home.lock_file("persona", self._name))
         return {room_id for room_id, held_by in thinking if held_by == holder}
@@ -111,6 +110,8 @@ class Presence:
             return
         with self._mind.read() as tx:
             due = read_receipts_due(tx)
+        if due and self._held():
+            return
         for room_id, seq, event_id, thread in due:
             try:
                 await self._account.read_receipt(room_id, event_id, thread)

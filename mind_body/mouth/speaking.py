@@ -1,5 +1,6 @@
 """Wiring: one Mind's voice and presence on her seat; begun anew whenever she has signed in again."""
 
+import math
 from collections.abc import Awaitable, Callable
 
 import trio
@@ -42,7 +43,7 @@ async def _speak(seat: Seat, account: Account) -> MindBodyError:
 
     async def pass_on_looks() -> None:
         while True:
-            await seat.voice.wait(look_s)
+            await seat.voice.wait(math.inf)  # each looks by itself, too
             voice.look()
             presence.look()
 

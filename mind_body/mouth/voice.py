@@ -80,7 +80,7 @@ class Voice:
         async with trio.open_nursery() as nursery:
             while self._fault is None:
                 self._nudge.clear()
-                next_at = None if self._held() else self._start_due(nursery)
+                next_at = self._start_due(nursery)
                 wait_s = self._look_s if next_at is None else (next_at - self._now()) / 1000
                 await self._nudge.wait(min(max(wait_s, 0.001), self._look_s))
             nursery.cancel_scope.cancel()
@@ -90,6 +90,8 @@ class Voice:
     def _start_due(self, nursery: trio.Nursery) -> int | None:
         with self._mind.read() as tx:
             rows = outbox.next_said(tx)
+        if not rows or self._held():
+            return None
         due = pick_due(rows, self._busy, self._now())
         for row in due.rows:
             self._busy.add(row.room_id)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from mind_body.mind import outbox
 from mind_body.mind.records import NewSaid, Said, SaidKind, SaidState
 from mind_body.mind.store import Mind, open_mind
+from tests.builders import insert_room
 
 
 @pytest.fixture
@@ -67,6 +68,16 @@ def test_replies_go_before_notices_and_among_themselves_in_order(mind: Mind) -> 
         with mind.write() as tx:
             outbox.mark_refused(tx, ids[0], "test")
     assert order == ["s1", "s2", "n1", "b1"]
+
+
+def test_what_is_queued_for_a_room_waits_until_she_has_joined_it(mind: Mind) -> None:
+    with mind.write() as tx:
+        insert_room(tx, "!a:x", membership="invited")
+    admit(mind, new_said("s1"))
+    assert next_ids(mind) == []
+    with mind.write() as tx:
+        tx.execute("UPDATE room SET membership = 'joined'")
+    assert next_ids(mind) == ["s1"]
 
 
 def test_the_first_attempt_is_kept_until_history_has_shown_that_nothing_arrived(mind: Mind) -> None:
