@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import trio
 
 from mind_body.clock import now_ms
 from mind_body.host.liveness import read_holder
 from mind_body.host.poke import send_poke
 from mind_body.mind.records import Run, RunKind
 from mind_body.mind.runs import open_run
+from mind_body.persona.opening import Nothing
 from tests.builders import hold
 from tests.persona_stage import CONVERSATION, Stage, saying
 
@@ -84,6 +86,14 @@ def wait_until(holds: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
+async def answer_the_rest(stage: Stage) -> None:
+    """What the next process does, in this one: starting one takes a second."""
+    stage.restart()
+    stage.provider.answer = lambda _: saying("Hello.")
+    await stage.turn(run := stage.grant())
+    assert isinstance(stage.open(run, turns=1), Nothing)
+
+
 @pytest.mark.parametrize(
     ("point", "calls", "states", "said", "pending"),
     [
@@ -112,12 +122,22 @@ def test_a_kill_at_each_boundary_leaves_what_the_table_says_and_the_next_start_m
     if found.ended_at is None:
         stage.bury(run)
     if stage.pending():
-        scene.open_run()
-    assert scene.start().wait(DEADLINE_S) == 0
+        trio.run(answer_the_rest, stage)
     assert stage.said() == ["Hello."], "exactly once"
     assert stage.pending() == []
     assert stage.live() is None
     assert scene.states() == (["lost", "replied"] if states == ["opened"] else ["replied"])
+
+
+def test_the_next_start_takes_a_lost_turns_batch_anew(make: Callable[..., Process]) -> None:
+    scene = make()
+    scene.stage.hear("hello")
+    run = scene.open_run()
+    assert scene.start("persona.T3a").wait(DEADLINE_S) == -signal.SIGKILL
+    scene.stage.bury(run)
+    scene.open_run()
+    assert scene.start().wait(DEADLINE_S) == 0
+    assert (scene.stage.said(), scene.states(), len(scene.asks())) == (["Hello."], ["lost", "replied"], 1)
 
 
 def test_without_an_open_run_she_leaves_at_once(make: Callable[..., Process]) -> None:
@@ -148,6 +168,22 @@ def test_lingering_she_adopts_the_next_run_at_a_poke_in_the_same_session_and_the
     assert child.wait(DEADLINE_S) == 0
     first, second = scene.asks()
     assert second["blocks"][: len(first["blocks"])] == first["blocks"]
+    assert stage.said() == ["Hello.", "Hello."]
+
+
+def test_a_changed_configuration_holds_from_the_next_run_on(make: Callable[..., Process]) -> None:
+    scene = make(linger_s=60)
+    stage = scene.stage
+    stage.hear("one")
+    scene.open_run()
+    child = scene.start()
+    wait_until(lambda: stage.said() and stage.live() is None)
+    file = stage.home.mind_file("ada")
+    file.write_text(file.read_text().replace("linger_s = 60", "linger_s = 0"))
+    stage.hear("two")
+    scene.open_run()
+    assert send_poke(stage.home.persona_socket("ada")) is None
+    assert child.wait(DEADLINE_S) == 0, "she does not linger any more"
     assert stage.said() == ["Hello.", "Hello."]
 
 
