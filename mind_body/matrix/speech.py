@@ -3,7 +3,7 @@
 1. The body is her Markdown as it is; the HTML is made from it. Every content carries its said id, so that the room's history tells
    what has been sent.
 2. `m.mentions` is always there: it names the user ids that her text spells out, and never the room, so that no client guesses.
-3. Relations are not in the content. Columns say them, and `relate_content` writes them when the row is sent and all ids are known.
+3. Relations are not in the content. Columns say them, and `relations.py` writes them when the row is sent and all ids are known.
 4. A part is at most 48 KiB of canonical JSON. An event may have 65,536 bytes; of the rest the relations take less than 1 KiB, and
    the homeserver's own fields (up to 20 previous and 10 auth events at 46 bytes, hashes, signatures, two ids of 255) about 3. What
    remains is room for servers that sign twice.
@@ -16,7 +16,7 @@ from typing import Any
 from mind_body.matrix.events import SAID_KEY
 from mind_body.matrix.markdown import render_html
 from mind_body.matrix.split import Part, split_text
-from mind_body.mind.records import NewSaid, Said, SaidKind
+from mind_body.mind.records import NewSaid, SaidKind
 
 CONTENT_MAX = 48 * 1024
 """Bytes of canonical JSON of one content, relations not included."""
@@ -54,17 +54,6 @@ def render_reaction(said_id: str, room_id: str, key: str, event_id: str) -> NewS
     """A reaction to an event; `key` is what is shown, usually one emoji."""
     content = {SAID_KEY: said_id, "m.relates_to": {"rel_type": "m.annotation", "key": clean_text(key)}}
     return NewSaid(said_id, SaidKind.REACTION, room_id, "m.reaction", content, reply_to=event_id)
-
-
-def relate_content(said: Said, after_event: str | None) -> dict[str, Any]:
-    """The content that is sent. `after_event` is the event of the said row that it relates to, where there is one."""
-    target = said.reply_to or after_event
-    if said.kind is SaidKind.REACTION:
-        return {**said.content, "m.relates_to": {**said.content.get("m.relates_to", {}), "event_id": target}}
-    if said.thread:
-        answered = {"m.in_reply_to": {"event_id": target or said.thread}, "is_falling_back": target is None}
-        return {**said.content, "m.relates_to": {"rel_type": "m.thread", "event_id": said.thread, **answered}}
-    return {**said.content, "m.relates_to": {"m.in_reply_to": {"event_id": target}}} if target else said.content
 
 
 def clean_text(text: str) -> str:

@@ -21,7 +21,7 @@ from mind_body.errors import MatrixError, MatrixUnauthorised, MindBodyError
 from mind_body.home import Home
 from mind_body.log import Journal
 from mind_body.matrix.events import Event, Message, Reaction
-from mind_body.matrix.speech import relate_content
+from mind_body.matrix.relations import relate_content
 from mind_body.matrix.wire import MessagesPage
 from mind_body.mind import outbox
 from mind_body.mind.records import Identity, Said, SaidKind, SaidState

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from mind_body.matrix.events import SAID_KEY
 from mind_body.matrix.markdown import ALLOWED_TAGS, render_html
-from mind_body.matrix.speech import CONTENT_MAX, clean_text, measure_content, relate_content, render_reaction, render_say
+from mind_body.matrix.relations import relate_content
+from mind_body.matrix.speech import CONTENT_MAX, clean_text, measure_content, render_reaction, render_say
 from mind_body.matrix.split import Part, split_text
 from mind_body.mind.records import NewSaid
 from tests.builders import make_said
