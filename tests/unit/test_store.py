@@ -56,8 +56,9 @@ print("open", flush=True)
 sys.stdin.readline()
 for i in range(500):
     with mind.write() as tx:
+        seen = tx.execute("SELECT receipt_seq FROM room").fetchone()[0]
         insert_heard(tx, event_id=f"${sys.argv[2]}-{i}")
-        tx.execute("UPDATE room SET receipt_seq = (SELECT receipt_seq FROM room) + 1")
+        tx.execute("UPDATE room SET receipt_seq = ?", (seen + 1,))
 """
 
 

@@ -35,6 +35,7 @@ class WakeLives(RuleBasedStateMachine):
         self.born = 0
         self.held = False
         self.ended: dict[str, tuple[object, ...]] = {}
+        self.mind._db.execute("PRAGMA synchronous=OFF")  # no power is cut here
         with self.mind.write() as tx:
             insert_room(tx)
 
@@ -68,6 +69,11 @@ class WakeLives(RuleBasedStateMachine):
     def time_passes(self, ms: int) -> None:
         self.now += ms
         self.look()
+
+    @rule()
+    def a_word_is_said_and_falls_due(self) -> None:
+        self.hear()
+        self.time_passes(LONGEST_MS)
 
     @rule()
     def the_heartbeat_is_started_anew(self) -> None:
