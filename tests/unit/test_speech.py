@@ -120,7 +120,7 @@ def test_x2_a_fence_longer_than_an_event_is_closed_and_opened_again_with_its_lan
 
 
 def test_x2_a_table_longer_than_an_event_has_its_header_in_every_parts_html() -> None:
-    text = "| who | what |\n| --- | --- |\n" + "".join(f"| Ada {n} | {FAMILY} |\n" for n in range(3000))
+    text = "| who | what |\n| --- | --- |\n" + "".join(f"| Ada {n} | {FAMILY} |\n" for n in range(1200))
     rows = say(text)
     assert len(rows) > 1
     assert "".join(row.content["body"] for row in rows) == text
@@ -135,7 +135,7 @@ def test_a_single_line_longer_than_an_event_is_cut_between_words_and_never_insid
     assert all(row.content["body"].count(FAMILY) * len(FAMILY) == len(row.content["body"]) for row in say(FAMILY * 5000))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=120)
 @given(TEXTS, st.sampled_from([250, 400, 900]))
 @example("```py\n" + "x" * 400 + "\n```\n", 250)
 @example("- > ```py\n  > a\n  > " + "b " * 200 + "\n  > ```\n", 250)
