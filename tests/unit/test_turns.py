@@ -219,6 +219,21 @@ async def test_a_reply_whose_run_was_ended_meanwhile_is_discarded(stage: Stage) 
     assert "turn.discarded" in stage.journal.kinds()
 
 
+async def test_a_reply_whose_run_has_another_holder_is_discarded(stage: Stage) -> None:
+    seqs = stage.hear("hello")
+    run = stage.grant()
+
+    def answer(_: Ask) -> Any:
+        with stage.mind.write() as tx:
+            tx.execute("UPDATE run SET holder = 'somebody else'")
+        return saying("not mine to say")
+
+    stage.provider.answer = answer
+    assert await stage.turn(run) is None
+    assert (stage.said(), stage.pending(), stage.run(run).turns) == ([], seqs, 0)
+    assert [row["state"] for row in stage.rows("SELECT state FROM turn")] == ["opened"]
+
+
 async def test_a_session_that_is_gone_is_begun_anew_without_a_pause_and_the_run_goes_on(stage: Stage) -> None:
     stage.hear("one")
     stage.provider.answer = lambda _: saying("ok")
