@@ -1,7 +1,6 @@
 """Door: what `mind doctor` looks at behind a Mind's provider: is the model there, is its server, does the sandbox hold."""
 
 import os
-import shutil
 
 import trio
 
@@ -12,6 +11,7 @@ from mind_body.home import Home
 from mind_body.host.process import start_child
 from mind_body.host.sandbox import Sandbox, render_bwrap
 from mind_body.host.secrets import read_secret
+from mind_body.model.claude_files import find_cli
 from mind_body.model.http import Answered, open_client, post_json
 from mind_body.model.local import find_gguf
 from mind_body.settings import MindConfig
@@ -63,10 +63,7 @@ async def _openai(home: Home, name: str, config: MindConfig) -> str:
 
 async def _claude(config: MindConfig) -> str:
     await trio.lowlevel.checkpoint()
-    found = shutil.which(config.model.cli or "claude", path=environment.get("PATH", os.defpath))
-    if found is None:
-        raise ConfigError(f"{config.model.cli or 'claude'} is not there, or not executable")
-    return found
+    return str(find_cli(config.model.cli))
 
 
 async def _sandbox() -> str:

@@ -42,6 +42,8 @@ HOMESERVER_START_S = 60.0
 ORGANS_START_S = 30.0
 END_S = 6.0
 """`mind up` ends within 5 s."""
+HOMESERVER_END_S = 1.0
+"""Nobody is left who talks to it, and its database survives a kill."""
 _TETHERED = (
     "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "  # PR_SET_PDEATHSIG, SIGKILL: it survives exec
     "os.getppid() == int(sys.argv[1]) or sys.exit(1); os.execv(sys.argv[2], sys.argv[2:])"
@@ -86,9 +88,9 @@ async def open_sandpit(directory: Path, step: Step) -> AsyncIterator[Sandpit]:
                 step("her organs")
                 yield Sandpit(home, homeserver, mind.user, token)
             finally:
-                await _end(organs)
+                await _end(organs, END_S)
         finally:
-            await _end(synapse)
+            await _end(synapse, HOMESERVER_END_S)
 
 
 def check_parts() -> None:
@@ -162,9 +164,9 @@ def _start(directory: Path, log: str, argv: list[str]) -> Child:
     return start_child([*shell, *tethered], env=env, stdin="null")
 
 
-async def _end(child: Child) -> None:
+async def _end(child: Child, grace_s: float) -> None:
     with trio.CancelScope(shield=True):
-        await child.end(END_S)
+        await child.end(grace_s)
         await child.aclose()
 
 
