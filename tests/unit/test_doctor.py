@@ -105,6 +105,13 @@ def test_an_openai_server_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "127.0.0.1:9" in str(check["detail"])
 
 
+def test_a_model_cli_that_is_not_there_is_named(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada", model={"provider": "claude", "cli": "/nowhere/claude", "sandbox": False})
+    check = _checks(home)["ada: model"]
+    assert not check["ok"]
+    assert "/nowhere/claude" in str(check["detail"])
+
+
 def test_the_fix_of_a_broken_dial_mends_it(tmp_path: Path) -> None:
     home = make_home(tmp_path, "ada", released=True)
     _hot_dial(home)
