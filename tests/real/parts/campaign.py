@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mind_body.crash import POINTS
+from mind_body.matrix.client import TIMELINE_LIMIT
 from tests.real.parts.chat_api import ChatApi
 from tests.real.parts.person import Person
 from tests.real.parts.scene import Scene, wait_until
@@ -92,7 +93,8 @@ class Campaign:
         """Die at one crash point, once."""
         self._mark.unlink(missing_ok=True)
         if point == "ear.gap-page":
-            for _ in range(36):  # a room's timeline in /sync is limited above 10 events
+            # More in one room than a sync brings: only then is there a gap to page back.
+            for _ in range((TIMELINE_LIMIT + 5) * len(self._rooms)):
                 self.ask()
         self.scene.up(MIND_CRASH_AT=point, MIND_CRASH_MARK=str(self._mark))
         end = time.monotonic() + 30
