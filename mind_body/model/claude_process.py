@@ -110,6 +110,11 @@ class ClaudeProcess:
             self._turn = None
         return turn
 
+    async def kill(self) -> None:
+        """At once, for a child whose session is given up: nobody will read its transcript. Finishes even when cancelled."""
+        with trio.CancelScope(shield=True):
+            await self._child.aclose()
+
     async def aclose(self) -> None:
         """The ladder; finishes even when cancelled."""
         with trio.CancelScope(shield=True):

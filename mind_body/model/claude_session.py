@@ -88,14 +88,14 @@ class ClaudeSession:
         await self._close_process()
         self._shared.taken.pop(self._plan.session_id, None)
 
-    async def _close_process(self) -> None:
+    async def _close_process(self, *, at_once: bool = False) -> None:
         process, seat = self._process, self._seat
         self._process = self._seat = None
         if seat is not None:
             self._sent = fingerprint(seat.blocks) if seat.blocks else self._sent
             self._shared.gateway.close_seat(seat)
         if process is not None:
-            await process.aclose()
+            await (process.kill() if at_once else process.aclose())
 
     async def _take(self, process: ClaudeProcess, text: str, call_id: str) -> TurnResult:
         seat = self._seat
@@ -154,7 +154,8 @@ class ClaudeSession:
 
     async def _give_up(self) -> None:
         self._gone = True
-        await self.aclose()
+        await self._close_process(at_once=True)
+        self._shared.taken.pop(self._plan.session_id, None)
 
     @property
     def _patience_s(self) -> float:

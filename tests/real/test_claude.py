@@ -1,5 +1,6 @@
 """The real `claude` CLI, in its real sandbox, through the real gateway, before a scripted Messages API."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -404,11 +405,13 @@ async def test_a_cancelled_turn_ends_the_session_and_its_child(home: Home, api: 
         again = await session.send("three", "c3")
         assert isinstance(again.outcome, Failed)
         assert again.cursor is None
-        # The transcript is ahead of the record now, and is not resumed.
-        with pytest.raises(SessionGone, match="last recorded turn"):
-            await bed.open(first.cursor)
+        # Either the transcript is ahead of the record now, and is not resumed; or the CLI had not yet written the given-up turn.
+        with contextlib.suppress(SessionGone):
+            resumed = await bed.open(first.cursor)
+            assert isinstance((await resumed.send("four", "c4")).outcome, Reply)
         gate.set()
-    assert len(api.requests) == 2
+    later = [request.raw.decode() for request in api.requests[2:]]
+    assert not [raw for raw in later if '"two"' in raw]
 
 
 @pytest.mark.parametrize("damage", ["gone", "behind", "ahead", "torn"])
