@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mind_body.clock import render_utc
-from mind_body.control.effective import Control, Held
+from mind_body.control.effective import Control, Held, Released
 from mind_body.control.files import read_control
 from mind_body.crash import crash_point
 from mind_body.heartbeat.wake import Busy, Dead, Decision, Open, Rest, Unheld, Wait, backoff_ms, bury, decide_wake, judge_run
@@ -21,13 +21,15 @@ from mind_body.host.poke import send_poke
 from mind_body.log import Journal
 from mind_body.mind.acks import admit_ack, is_acked
 from mind_body.mind.records import Run, RunKind
-from mind_body.mind.runs import close_dead_run, open_run
+from mind_body.mind.runs import clear_pause, close_dead_run, open_run
 from mind_body.mind.store import Mind, Transaction
 from mind_body.mind.wake_facts import WakeFacts
 from mind_body.mind.wakes import read_wake_facts
 from mind_body.settings import HostConfig, MindConfig
 
 KIND = RunKind.PERSONA_TURN
+MENDABLE = ("authentication", "payment", "budget", "fault")
+"""Causes of a pause that an operator mends. Turning the dial or releasing the brake says "try now"; else they end by themselves."""
 NEVER_SOONER_MS = 10
 """No wait is shorter: a rule that answered "until now" would otherwise spin."""
 
@@ -101,6 +103,9 @@ class Launcher:
         if opening:
             crash_point("heartbeat.before-T2")
         with mind.write() as tx:
+            if isinstance(control, Released) and not is_acked(tx, "heartbeat", control):
+                for cause in MENDABLE:
+                    clear_pause(tx, cause)
             seen = self._see(tx, config, control, now)
             if isinstance(seen.verdict, Dead) and seen.facts.live is not None:
                 close_dead_run(tx, seen.facts.live, seen.verdict.reason, now, seen.verdict.outcome)

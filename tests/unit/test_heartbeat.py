@@ -20,8 +20,8 @@ from mind_body.host.liveness import take_hold
 from mind_body.host.poke import Pokes, open_poke_socket, send_poke
 from mind_body.log import Journal
 from mind_body.mind.acks import is_acked
-from mind_body.mind.records import Run, RunKind
-from mind_body.mind.runs import adopt_run, end_run, live_run, recent_runs
+from mind_body.mind.records import Pause, Run, RunKind
+from mind_body.mind.runs import adopt_run, end_run, live_run, recent_runs, set_pause
 from mind_body.mind.store import Mind, open_mind
 from mind_body.settings import HostConfig
 from tests.builders import NOW, add_mind, hold, insert_heard, insert_room, make_home, release
@@ -108,6 +108,19 @@ def short_scene() -> Iterator[Scene]:
         made = Scene(Path(directory))
         yield made
         made.close()
+
+
+async def test_releasing_the_brake_or_turning_the_dial_ends_a_pause_that_an_operator_mends(scene: Scene) -> None:
+    await scene.look(NOW)
+    with scene.mind.write() as tx:
+        set_pause(tx, Pause("authentication", LATER + 3_600_000, "HTTP 401"))
+        set_pause(tx, Pause("limited", LATER, "until then"))
+    scene.hear()
+    release(scene.home, "ada", heat=0.5)
+    await scene.look(NOW + 5_000)
+    assert scene.live() is None, "a limit is nobody's to lift"
+    await scene.look(LATER)
+    assert scene.live() is not None
 
 
 async def test_mail_opens_one_run_and_pokes_her(scene: Scene) -> None:
