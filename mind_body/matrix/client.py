@@ -233,6 +233,20 @@ class Account:
         """`m.direct` and the like, whole."""
         await self._call("PUT", f"/user/{_quoted(user_id)}/account_data/{_quoted(kind)}", "account data", body=content)
 
+    async def mark_direct(self, user_id: str, with_user: str, room_id: str) -> None:
+        """Add a room to the account's own list of DMs, as every client does: it outlives the mind."""
+        path = f"/user/{_quoted(user_id)}/account_data/m.direct"
+        try:
+            known = await self._call("GET", path, "m.direct")
+        except MatrixRefused as error:
+            if error.code != "M_NOT_FOUND":
+                raise
+            known = {}
+        rooms = known.get(with_user)
+        rooms = rooms if isinstance(rooms, list) else []
+        if room_id not in rooms:
+            await self._call("PUT", path, "m.direct", body={**known, with_user: [*rooms, room_id]})
+
     async def logout(self) -> None:
         await self._call("POST", "/logout", "logout", body={})
 

@@ -9,7 +9,7 @@ import trio
 
 from mind_body.control.effective import Held
 from mind_body.control.files import read_control
-from mind_body.errors import MatrixLimited, MatrixRefused, MatrixUnauthorised, MatrixUnreachable
+from mind_body.errors import MatrixError, MatrixLimited, MatrixRefused, MatrixUnauthorised, MatrixUnreachable
 from mind_body.matrix.client import Account
 from mind_body.mind.records import Membership, Room
 from mind_body.mind.rooms import read_room, set_membership
@@ -72,11 +72,21 @@ async def follow_upgrade(seat: Seat, room: Room) -> None:
         )
 
 
+async def _remember_direct(seat: Seat, account: Account, room_id: str, inviter: str) -> None:
+    """On the homeserver, where a lost mind finds it again. The mind itself knows it from the invite."""
+    try:
+        await account.mark_direct(seat.user_id, inviter, room_id)
+    except MatrixError as error:
+        seat.journal.note("room.direct-not-kept", f"The account's list of DMs could not be written: {error}.", ROOM=room_id)
+
+
 async def _answer(seat: Seat, account: Account, room: Room) -> None:
     reason = decline_reason(room, seat.config.people)
     if reason is None:
         await account.join(room.room_id)
         seat.journal.note("room.invite-accepted", f"Accepted {room.invited_by}'s invite to {room.handle}.", ROOM=room.room_id)
+        if room.direct and room.invited_by:
+            await _remember_direct(seat, account, room.room_id, room.invited_by)
         return
     await account.leave(room.room_id)
     with seat.mind.write() as tx:

@@ -13,6 +13,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
 
 from mind_body.control.people import is_operator, listed, may_invite
 from mind_body.matrix.events import Encryption, Event, JoinRules, Member, Name, Tombstone
@@ -160,8 +161,12 @@ def _gap(room: Room, joined: JoinedRoom, user_id: str, since: str | None, *, fre
 
 
 def _by_invite(join: Member) -> bool:
-    unsigned = as_dict(join.raw.get("unsigned"))
-    return as_dict(unsigned.get("prev_content")).get("membership") == "invite"
+    return _before(join).get("membership") == "invite"
+
+
+def _before(event: Event) -> Mapping[str, Any]:
+    """What a state event replaced."""
+    return as_dict(as_dict(event.raw.get("unsigned")).get("prev_content"))
 
 
 def _with_state(room: Room, events: Iterable[Event], user_id: str) -> Room:
@@ -177,6 +182,9 @@ def _with_state(room: Room, events: Iterable[Event], user_id: str) -> Room:
                 room = replace(room, upgraded_to=event.replacement)
             case Member() if event.user_id == user_id and event.membership == "invite" and event.event_id:
                 room = replace(room, invited_by=event.sender, direct=room.direct or event.direct)
+            case Member() if event.user_id == user_id and event.membership == "join" and _by_invite(event):
+                # Where the mind was lost, her own join still tells what the invite said.
+                room = replace(room, direct=room.direct or _before(event).get("is_direct") is True)
             case _:
                 pass
     return room

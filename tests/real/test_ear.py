@@ -161,6 +161,24 @@ def test_d2_without_its_position_nothing_old_becomes_mail(scene: Scene, mouth: O
     assert wait_body(scene, room, "after")["standing"] == "mail"
 
 
+def test_d2_a_lost_mind_still_knows_its_dms_and_makes_no_mail_of_old_messages(scene: Scene, mouth: Organ) -> None:
+    her = scene.add_mind("ada")
+    bob = scene.person()
+    mouth.start()
+    wait_synced(scene)
+    room = join_room(scene, bob, her, direct=True)
+    bob.send(room, "before")
+    wait_body(scene, room, "before")
+    mouth.stop()
+    for file in scene.home.mind_dir("ada").glob("mind.db*"):
+        file.unlink()
+    scene.make_mind_file("ada")
+    mouth.start()
+    assert wait_body(scene, room, "before")["standing"] == "context"
+    bob.send(room, "after")
+    assert wait_body(scene, room, "after")["standing"] == "mail"
+
+
 def test_d7_she_hears_neither_herself_on_another_device_nor_a_notice_as_mail(
     scene: Scene, mouth: Organ, homeserver: Homeserver
 ) -> None:
