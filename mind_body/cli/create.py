@@ -83,12 +83,17 @@ def write_new_secret(home: Home, name: str, suffix: str, text: str) -> None:
 
 
 def _write_new(path: Path, text: str, kept: list[Path]) -> None:
+    part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-        with path.open("x") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        try:
+            with part.open("w") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+            path.hardlink_to(part)  # whole, and never over what is there
+        finally:
+            part.unlink(missing_ok=True)
     except FileExistsError:
         kept.append(path)
     except OSError as error:
