@@ -48,6 +48,18 @@ def is_known(tx: Transaction, event_id: str) -> bool:
     )
 
 
+def is_known_before(tx: Transaction, gap: Gap, event_id: str) -> bool:
+    """Whether it is from before the gap: heard, said, or waiting since before it. What waits behind the gap is not its end."""
+    return (
+        tx.execute(
+            "SELECT 1 FROM heard WHERE event_id = :id UNION ALL SELECT 1 FROM said WHERE event_id = :id "
+            "UNION ALL SELECT 1 FROM arrival WHERE event_id = :id AND room_id = :room AND place < :below",
+            {"id": event_id, "room": gap.room_id, "below": gap.base - GAP_SPAN},
+        ).fetchone()
+        is not None
+    )
+
+
 def read_heard(tx: Transaction, seq: int) -> Heard | None:
     row = tx.execute("SELECT * FROM heard WHERE seq = ?", (seq,)).fetchone()
     return heard_from_row(row) if row else None

@@ -46,7 +46,7 @@ class PagePlan:
 
 
 def plan_page(page: MessagesPage, gap: Gap, known: AbstractSet[str], user_id: str, caps: Caps, *, invited: bool) -> PagePlan:
-    """`known` are those events of the page that she has heard, said, or already taken in."""
+    """`known` are those events of the page that are from before the gap: heard, said, or waiting since before it."""
     kept: list[Event] = []
     missed = 0
     done = page.end is None or page.end == gap.cursor

@@ -14,7 +14,16 @@ from mind_body.matrix.events import Event
 from mind_body.matrix.notices import NoticeKey, render_notice
 from mind_body.matrix.wire import InvitedRoom, JoinedRoom, LeftRoom, MessagesPage, Sync, parse_events
 from mind_body.mind.changes import Admitted
-from mind_body.mind.hearing import add_arrivals, admit_heard, close_gap, is_held_up, is_known, open_gap, read_known, take_page
+from mind_body.mind.hearing import (
+    add_arrivals,
+    admit_heard,
+    close_gap,
+    is_held_up,
+    is_known_before,
+    open_gap,
+    read_known,
+    take_page,
+)
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.records import Gap, Membership, Room
 from mind_body.mind.rooms import next_number, read_predecessor, read_room, read_rooms, save_members, save_position, save_room
@@ -73,7 +82,7 @@ class TakeIn:
 
     def page(self, gap: Gap, page: MessagesPage, caps: Caps) -> tuple[PagePlan, Taken | None]:
         """One page of a gap, with the cursor of the next; with the last one, what waited is heard."""
-        known = {event.event_id for event in page.events if is_known(self.tx, event.event_id)}
+        known = {event.event_id for event in page.events if is_known_before(self.tx, gap, event.event_id)}
         room = read_room(self.tx, gap.room_id)
         invited = room is not None and room.invited_by is not None
         plan = plan_page(page, gap, known, self.user_id, caps, invited=invited)

@@ -199,6 +199,12 @@ def test_a_room_that_goes_on_hands_on_that_it_was_a_dm(mind: Mind) -> None:
         assert room_by_handle(tx, "r3") is room_by_handle(tx, "x1") is room_by_handle(tx, "r١") is None
 
 
+def test_a_lost_mind_learns_from_her_own_join_that_a_room_was_a_dm(mind: Mind) -> None:
+    was = {"prev_content": {"membership": "invite", "is_direct": True}}
+    take(mind, None, joined=timeline([{**member(1, HER, "join"), "unsigned": was}], joined=2, invited=0))
+    assert the_room(mind).conversation == f"direct:{ROOM}"
+
+
 @pytest.mark.parametrize("used", [False, True])
 def test_edits_and_redactions_reach_only_what_nobody_has_read(mind: Mind, used: bool) -> None:
     take(mind, None, joined=timeline([], joined=2))
