@@ -5,7 +5,7 @@
 Every message is timed twice in the same run, from its sender starting to send it: until the model request has left (persona
 lingering, provider instant, debounce 0), and until a bare long-poll client has received it. `median_ratio` and `p99_ratio` compare
 the two, `added_ms_median` is the median of their difference message by message: four durable commits included (T1, T2, adoption,
-T3a). `start_ratio` is the worst organ's start until READY against the bare import of the same third-party packages, in pairs.
+T3a). `start_ratio` is the worst organ's start until READY against the bare import of the same third-party modules, in pairs.
 `cold_ms` is the median from send to model request where the persona has to be started first.
 """
 
@@ -31,12 +31,14 @@ from tests.real.parts.synapse import Homeserver, open_homeserver
 
 ORGANS = ("mouth", "heartbeat", "persona")
 _IMPORTS = """
-import sys, importlib
+import sys
 import mind_body.cli.main, mind_body.cli.organ, mind_body.{organ}.main
 {more}
-third = sorted({{n.partition('.')[0] for n, m in sys.modules.items() if 'site-packages' in (getattr(m, '__file__', '') or '')}})
-print(','.join(n for n in third if not n.startswith(('_', 'mind_body'))))
+def foreign(name, module):
+    return 'site-packages' in (getattr(module, '__file__', None) or '') and not name.startswith(('mind_body', '__editable__', '_distutils'))
+print(','.join(name for name, module in sys.modules.items() if foreign(name, module)))
 """
+"""Every third-party module that an organ has loaded when it starts: submodules too, since packages load them late."""
 
 
 class BareClient:
