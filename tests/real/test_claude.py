@@ -581,9 +581,15 @@ async def test_kill_9_of_the_owner_leaves_no_child_even_in_the_middle_of_a_turn(
             while len(api.requests) < 2:
                 await trio.sleep(0.01)
             pids = [int(line), *list_descendants(int(line))]
+            os.kill(pids[-1], signal.SIGSTOP)  # so that it cannot go by itself, as it would with its stdin closed
             owner.send_signal(signal.SIGKILL)
-        for pid in pids:
-            await gone(pid)
+        try:
+            for pid in pids:
+                await gone(pid)
+        finally:
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
     gate.set()
     assert len(pids) >= (2 if sandbox == "yes" else 1)
 
