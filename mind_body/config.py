@@ -20,30 +20,9 @@ from mind_body.home import NAME_PATTERN, Home, directory_home, system_home
 from mind_body.ids import digest
 from mind_body.settings import (
     HostConfig,
-    MatrixConfig,
     MindConfig,
-    ModelConfig,
-    PeopleConfig,
-    PersonaConfig,
     Settings,
 )
-
-__all__ = [  # the settings themselves live in settings.py: a rule imports them from there, since it may not import a door
-    "HostConfig",
-    "MatrixConfig",
-    "MindConfig",
-    "ModelConfig",
-    "PeopleConfig",
-    "PersonaConfig",
-    "Settings",
-    "environment",
-    "find_home",
-    "list_minds",
-    "parse_settings",
-    "read_host_config",
-    "read_mind_config",
-    "read_toml",
-]
 
 environment: Mapping[str, str] = os.environ  # noqa: TID251 - its home
 """Read-only by convention: children get environments built from nothing."""

@@ -13,10 +13,11 @@ import stat
 from pathlib import Path
 from typing import TypeVar
 
-from mind_body.config import Settings, parse_settings, read_toml
+from mind_body.config import parse_settings, read_toml
 from mind_body.control.effective import BrakeFile, Control, DialFile, Held, effective
 from mind_body.errors import ConfigError, StorageError
 from mind_body.home import Home
+from mind_body.settings import Settings
 
 S = TypeVar("S", bound=Settings)
 

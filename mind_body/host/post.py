@@ -7,7 +7,7 @@ configured before anything else can happen.
 from dataclasses import dataclass
 
 from mind_body import crash, log
-from mind_body.config import HostConfig, environment, read_host_config
+from mind_body.config import environment, read_host_config
 from mind_body.errors import MindBodyError
 from mind_body.home import Home
 from mind_body.host.activation import listen_fds
@@ -16,6 +16,7 @@ from mind_body.host.notify import Notify
 from mind_body.host.poke import Pokes, adopt_poke_socket, open_poke_socket
 from mind_body.host.tether import die_with_parent
 from mind_body.ids import new_id
+from mind_body.settings import HostConfig
 
 
 @dataclass(frozen=True, slots=True)
