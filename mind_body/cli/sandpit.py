@@ -5,6 +5,7 @@
 """
 
 import os
+import shutil
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -89,6 +90,8 @@ async def open_sandpit(directory: Path, step: Step) -> AsyncIterator[Sandpit]:
                 yield Sandpit(home, homeserver, mind.user, token)
             finally:
                 await _end(organs, END_S)
+                if home.run.parent != home.root:  # the short one of a deep directory
+                    shutil.rmtree(home.run, ignore_errors=True)
         finally:
             await _end(synapse, HOMESERVER_END_S)
 
@@ -157,7 +160,7 @@ async def _wait_for(what: str, ready: Callable[[], Awaitable[bool]], child: Chil
 def _start(directory: Path, log: str, argv: list[str]) -> Child:
     """A child that dies with us, writing into `directory/log`."""
     tethered = [sys.executable, "-c", _TETHERED, str(os.getpid()), *argv]
-    passed = {name: environment[name] for name in ("PATH", "LD_LIBRARY_PATH", "TMPDIR") if name in environment}
+    passed = {name: environment[name] for name in ("PATH", "LD_LIBRARY_PATH", "TMPDIR", "XDG_RUNTIME_DIR") if name in environment}
     env = {"LANG": "C.UTF-8", "HOME": str(directory), "PYTHONPATH": str(Path(__file__).resolve().parents[2]), **passed}
     # Its words go to a file, by a shell: an organ must never wait for us to read them.
     shell = ["/bin/sh", "-c", 'exec "$@" >>"$0" 2>&1', str(directory / log)]
