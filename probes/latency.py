@@ -35,7 +35,8 @@ import sys
 import mind_body.cli.main, mind_body.cli.organ, mind_body.{organ}.main
 {more}
 def foreign(name, module):
-    return 'site-packages' in (getattr(module, '__file__', None) or '') and not name.startswith(('mind_body', '__editable__', '_distutils'))
+    ours = name.startswith(("mind_body", "__editable__", "_distutils"))
+    return not ours and "site-packages" in (getattr(module, "__file__", None) or "")
 print(','.join(name for name, module in sys.modules.items() if foreign(name, module)))
 """
 """Every third-party module that an organ has loaded when it starts: submodules too, since packages load them late."""
