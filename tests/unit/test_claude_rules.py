@@ -23,7 +23,7 @@ from mind_body.model.passage import (
     same_key,
 )
 from mind_body.model.prefix import canonical_blocks, find_break_from, fingerprint
-from mind_body.model.session import Failed, Limited, Refused, Reply, Unreadable
+from mind_body.model.session import FAULT_WAIT_MS, OVERLOAD_WAIT_MS, Failed, Limited, Refused, Reply, Unreadable
 from mind_body.model.spend import Declined
 from mind_body.model.stream import Result, parse_line
 
@@ -123,7 +123,7 @@ def test_a_sandbox_shows_only_what_is_named() -> None:
 def test_what_the_gateway_saw_outranks_what_the_cli_says() -> None:
     lie = result(structured_output=None, subtype="success")
     assert decide_outcome([Passed("c", 529)], lie, "", None, NOW) == Failed(
-        "overloaded", NOW + 30_000, "the Messages API answered 529"
+        "overloaded", NOW + OVERLOAD_WAIT_MS, "the Messages API answered 529"
     )
     assert decide_outcome([Passed("c", 429, limit_until=NOW + 5)], lie, "", None, NOW) == Limited(
         NOW + 5, "the Messages API answered 429"
@@ -179,7 +179,7 @@ def test_an_answer_without_the_structure_is_unreadable_and_kept() -> None:
 def test_a_child_that_ended_is_a_fault_with_its_reason() -> None:
     for passed in ([], [Passed("c", broken=GIVEN_UP)], [Passed("c", 200, metered=WHOLE)]):
         outcome = decide_outcome(passed, None, "", "claude ended (exit 1): no such model", NOW)
-        assert outcome == Failed("fault", NOW + 60_000, "claude ended (exit 1): no such model")
+        assert outcome == Failed("fault", NOW + FAULT_WAIT_MS, "claude ended (exit 1): no such model")
 
 
 @given(
