@@ -213,7 +213,7 @@ def test_edits_and_redactions_reach_only_what_nobody_has_read(mind: Mind, used: 
         with mind.write() as tx:
             tx.execute("UPDATE heard SET state = 'closed'")
     redaction = event(5, "m.room.redaction", {"redacts": "$2"})
-    take(mind, "s2", joined=timeline([edit(4, "$1", "not hers", sender="@eve:example.org"), edit(3, "$1", "first"), redaction]))
+    take(mind, "s2", joined=timeline([edit(3, "$1", "first"), edit(4, "$1", "not eve's", sender="@eve:example.org"), redaction]))
     assert bodies(mind, "mail") == (["ada frist", "ada, regretted"] if used else ["first", ""])
 
 
@@ -281,6 +281,35 @@ def test_a_gap_beyond_the_cap_is_one_row_that_says_how_many(mind: Mind) -> None:
     assert bodies(mind, "mail") == ["ada 7", "ada 8", "ada 9"]
     (missed,) = bodies(mind, "context")
     assert missed.startswith("4 messages")
+
+
+def fill(mind: Mind, chunk: list[Json], **end: str) -> None:
+    with mind.write() as tx:
+        gap = read_gap(tx, ROOM)
+        assert gap is not None
+        TakeIn(tx, HER, make_config(), NOW).page(gap, parse_messages({"chunk": chunk, **end}), CAPS)
+
+
+def test_a_gap_ends_at_the_first_event_that_she_knows(mind: Mind) -> None:
+    take(mind, None, joined=timeline([message(1, "ada, known")]))
+    take(mind, "s1", joined=timeline([message(5, "ada 5")], limited=True))
+    fill(mind, [message(4, "ada 4"), message(1, "ada, known"), message(0, "ada, older than anything")], end="more")
+    assert bodies(mind, "mail") == ["ada 4", "ada 5"]
+    with mind.read() as tx:
+        assert read_gap(tx, ROOM) is None
+
+
+def test_in_a_room_she_has_just_joined_the_gap_ends_at_her_invite_and_what_is_older_is_context(mind: Mind) -> None:
+    take(mind, None, invite=invite_state(direct=False))
+    take(mind, "s1", joined=timeline([member("join", HER, "join"), message(9, "ada 9")], limited=True))
+    with mind.read() as tx:
+        gap = read_gap(tx, ROOM)
+    # Her invite may be older than the position, so the position is not the gap's end.
+    assert gap is not None
+    assert gap.until is None
+    fill(mind, [message(8, "welcome"), member("invite", HER, "invite", BOB), message(7, "ada, before")], end="more")
+    assert bodies(mind, "mail") == ["welcome", "ada 9"]
+    assert bodies(mind, "context") == ["ada, before"]
 
 
 def test_counting_what_was_missed_ends_too(mind: Mind) -> None:
