@@ -134,7 +134,7 @@ def test_an_organ_that_ends_takes_at_most_five_seconds(house: ClaudeHouse) -> No
     house.scene.wait_idle("ada")
     child = list_descendants(house.persona())
     assert house.scene.down(deadline_s=5.0) == 0
-    assert not any(map(resident_mb, child))
+    wait_until("her child to be gone", lambda: not any(map(resident_mb, child)), 2)
 
 
 def test_an_organ_that_is_told_to_end_in_the_middle_of_a_call_ends_in_time_and_answers_later(house: ClaudeHouse) -> None:
@@ -146,7 +146,7 @@ def test_an_organ_that_is_told_to_end_in_the_middle_of_a_call_ends_in_time_and_a
     wait_until("the call", lambda: len(house.api.requests) == 1, 30)
     child = list_descendants(house.persona())
     assert house.scene.down(deadline_s=5.0) == 0
-    assert not any(map(resident_mb, child))
+    wait_until("her child to be gone", lambda: not any(map(resident_mb, child)), 2)
     gate.set()
     house.scene.up()
     assert house.bob.wait_text(room, house.her, 1, 60) == ["re: one"]
