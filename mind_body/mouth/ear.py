@@ -62,6 +62,7 @@ class Ear:
             sync = await account.sync(self._since, seat.host.sync_timeout_s)
             crash_point("ear.sync-answered")
             self._take(sync)
+            seat.mind.shrink()
         except MatrixUnauthorised:
             seat.refuse(account)
         except MatrixLimited as error:
