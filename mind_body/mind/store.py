@@ -24,8 +24,8 @@ BUSY_TIMEOUT_MS = 30_000
 CACHE_KIB = 256
 """Page cache per connection: a host has a thousand of them, and rows are small."""
 PAGE_BYTES = 1024
-"""SQLite allocates room for 20 pages with every connection, and mouth and heartbeat hold one for each Mind: at its usual 4,096 an idle
-connection costs 0.18 MB, so 0.12. Our rows are a few hundred bytes, and a commit takes no longer."""
+"""SQLite allocates room for 20 pages with every connection, and mouth and heartbeat hold one for each Mind: at its usual 4,096 an
+idle connection costs 0.18 MB, so 0.12. Our rows are a few hundred bytes, and a commit takes no longer."""
 STATEMENTS_MAX = 16
 """Prepared statements kept per connection: Python's default of 128 holds some 100 KB for a Mind that nobody talks to, and preparing
 one again takes microseconds."""
