@@ -24,6 +24,24 @@ class NoticeKey(StrEnum):
     """Whoever answers for her cannot be reached."""
     MISSED = "missed"
     """She was away for too long. Value: `count`."""
+    CONFIRM_START = "confirm_start"
+    """Whether this work is really wanted. Values: `who` (a user id), `brief` (verbatim)."""
+    MAY_NOT_STEER = "may_not_steer"
+    """Said in the thread of work that is running, to somebody who may not direct it. Value: none; it replies to that message."""
+    SELF_BEGINS = "self_begins"
+    """The thread's first message. Values: `who`, `brief`."""
+    SELF_CONTINUES = "self_continues"
+    """Work that was left unfinished is taken up again, in its thread. Value: none."""
+    SELF_INTERRUPTED = "self_interrupted"
+    """A run died; its work is taken up again. Value: none."""
+    SELF_DROPPED = "self_dropped"
+    """The work came to nothing again and again and is not tried any more. Value: `count`."""
+    SELF_PROGRESS = "self_progress"
+    """The message in the thread that is edited in place. Value: `figures`."""
+    SELF_RESULT = "self_result"
+    """The end, with what the work came to. Values: `how`, `result`."""
+    SELF_NO_RESULT = "self_no_result"
+    """The end without one. Value: `how`."""
 
 
 CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
@@ -42,6 +60,20 @@ CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
         NoticeKey.MISSED: (
             "I was away, and {count} messages here are too old for me to catch up on. Please repeat what still matters."
         ),
+        NoticeKey.CONFIRM_START: (
+            "{who}, is this what I should work on? React with ✅ to start it, or with ❌ to drop it.\n\n{brief}"
+        ),
+        NoticeKey.MAY_NOT_STEER: (
+            "In this thread I am at work, and I take directions for it only from those who answer for it. "
+            "Please write to me outside this thread; when the work is over, this thread is open to everybody again."
+        ),
+        NoticeKey.SELF_BEGINS: "I am working on this for {who}. How it goes is told in this thread.\n\n{brief}",
+        NoticeKey.SELF_CONTINUES: "I am taking this work up again where it was left.",
+        NoticeKey.SELF_INTERRUPTED: "My work on this was interrupted. It is taken up again from what was on record.",
+        NoticeKey.SELF_DROPPED: "I have tried this {count} times and it came to nothing each time, so I have stopped trying.",
+        NoticeKey.SELF_PROGRESS: "At work: {figures}",
+        NoticeKey.SELF_RESULT: "{how}\n\n{result}",
+        NoticeKey.SELF_NO_RESULT: "{how}",
     },
 }
 
@@ -58,10 +90,14 @@ def render_notice(
 ) -> NewSaid:
     """A said row. `cause` is what it is said once for: an event id, a turn, the end of a limit. Unknown language: English."""
     said_id = derived_id("notice", room_id, key, cause)
-    shown = {name: _show(name, value) for name, value in values.items()}
-    body = CATALOGUES.get(language, CATALOGUES["en"])[key].format_map(shown)
-    content = {"msgtype": "m.notice", "body": body, "m.mentions": {}, SAID_KEY: said_id}
+    content = {"msgtype": "m.notice", "body": render_sentence(language, key, **values), "m.mentions": {}, SAID_KEY: said_id}
     return NewSaid(said_id, SaidKind.NOTICE, room_id, "m.room.message", content, thread=thread, reply_to=reply_to)
+
+
+def render_sentence(language: str, key: NoticeKey, **values: int | str) -> str:
+    """The text of a notice alone."""
+    shown = {name: _show(name, value) for name, value in values.items()}
+    return CATALOGUES.get(language, CATALOGUES["en"])[key].format_map(shown)
 
 
 def _show(name: str, value: int | str) -> str:

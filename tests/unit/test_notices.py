@@ -8,7 +8,17 @@ import pytest
 from mind_body.matrix.events import SAID_KEY
 from mind_body.matrix.notices import CATALOGUES, NoticeKey, render_notice
 
-VALUES: dict[NoticeKey, dict[str, Any]] = {NoticeKey.LIMITED: {"until": 1_800_000_000_000}, NoticeKey.MISSED: {"count": 12}}
+WORK = {"who": "@bob:x", "brief": "Tidy the notes."}
+VALUES: dict[NoticeKey, dict[str, Any]] = {
+    NoticeKey.LIMITED: {"until": 1_800_000_000_000},
+    NoticeKey.MISSED: {"count": 12},
+    NoticeKey.CONFIRM_START: WORK,
+    NoticeKey.SELF_BEGINS: WORK,
+    NoticeKey.SELF_DROPPED: {"count": 3},
+    NoticeKey.SELF_PROGRESS: {"figures": "Bash, 3 min"},
+    NoticeKey.SELF_RESULT: {"how": "Done.", "result": "They are tidy."},
+    NoticeKey.SELF_NO_RESULT: {"how": "I stopped, as I was told."},
+}
 
 
 @pytest.mark.parametrize("language", CATALOGUES)
