@@ -1,0 +1,1 @@
+"""The organ that works."""
