@@ -24,7 +24,7 @@ from mind_body.model.claude_outcome import decide_outcome
 from mind_body.model.claude_process import ClaudeProcess, TurnSeen, start_claude
 from mind_body.model.gateway import Gateway
 from mind_body.model.prefix import fingerprint
-from mind_body.model.relay import Grant, Seat
+from mind_body.model.seat import Grant, Seat
 from mind_body.model.session import FAULT_WAIT_MS, Failed, Outcome, Reply, SessionPlan, TurnResult, Unreadable, Usage
 from mind_body.model.spend import Purse
 from mind_body.settings import ModelConfig
@@ -92,7 +92,7 @@ class ClaudeSession:
         process, seat = self._process, self._seat
         self._process = self._seat = None
         if seat is not None:
-            self._sent = fingerprint(seat.blocks) if seat.blocks else self._sent
+            self._sent = fingerprint(seat.main.blocks) if seat.main.blocks else self._sent
             self._shared.gateway.close_seat(seat)
         if process is not None:
             await (process.kill() if at_once else process.aclose())
@@ -129,7 +129,7 @@ class ClaudeSession:
         if self._leaf is not None:
             shared.files.check_resumable(self._plan.session_id, self._leaf)
         seat = self._seat = shared.gateway.open_seat()
-        seat.resumed_from = self._sent
+        seat.main.resumed_from = self._sent
         process = self._process = start_claude(self._launch(seat), shared.journal)
         shared.nursery.start_soon(process.run)
         await process.initialize(self._plan.schema)
@@ -163,7 +163,7 @@ class ClaudeSession:
         return 2 * self._shared.config.timeout_s + 60
 
     def _cursor(self, seat: Seat) -> str:
-        return json.dumps({"leaf": self._leaf, "sent": fingerprint(seat.blocks)})
+        return json.dumps({"leaf": self._leaf, "sent": fingerprint(seat.main.blocks)})
 
     def _result(self, outcome: Outcome, grant: Grant, seen: TurnSeen, cursor: str | None) -> TurnResult:
         shared = self._shared

@@ -2,8 +2,8 @@
 
 1. The key names the child's seat, compared in constant time; it is worth nothing elsewhere, and nothing here once the seat is
    closed.
-2. What may pass is a message and the counting of its tokens, while the seat has a grant. Everything else is refused as the API
-   spells its errors, with `x-should-retry: false`: the CLI then gives up at once.
+2. What may pass is a message and the counting of its tokens, while the seat has a grant (for a turn, or for a run). Everything else
+   is refused as the API spells its errors, with `x-should-retry: false`: the CLI then gives up at once.
 3. What passes is the relay's business. No key, no credential and no text is in a log line or a repr.
 """
 
@@ -14,7 +14,8 @@ import trio
 
 from mind_body.log import Journal
 from mind_body.model.passage import COUNT, MESSAGES, read_key, render_error, same_key
-from mind_body.model.relay import Relay, Request, Seat
+from mind_body.model.relay import Relay, Request
+from mind_body.model.seat import Seat
 
 BODY_CAP = 64 * 1024 * 1024
 """Bytes of one request; the API itself takes half of that."""
@@ -69,7 +70,7 @@ class Gateway:
             self._note("A request that is no model call was refused.")
             await line.refuse(404, "not_found_error", "this does not pass the gateway")
         elif seat.grant is None:
-            self._note("A model request without a turn was refused.")
+            self._note("A model request without a turn or a run was refused.")
             await line.refuse(403, "permission_error", "no turn is granted")
         elif path == COUNT:
             await self._relay.count(line, request)

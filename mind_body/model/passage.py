@@ -91,10 +91,15 @@ def headers_to_server(headers: Mapping[str, str], kind: KeyKind, secret: str | N
     return kept
 
 
-def headers_to_child(status: int, headers: Mapping[str, str]) -> list[tuple[str, str]]:
+def headers_to_child(status: int, headers: Mapping[str, str], *, final: bool = False) -> list[tuple[str, str]]:
     """The answer's own headers; a length stays, so that a cut answer shows. A limit is not tried again: that makes it worse."""
     kept = {name: value for name, value in headers.items() if name == "content-length" or name not in _OF_THE_CONNECTION}
-    return list((kept | {"x-should-retry": "false"} if status == 429 else kept).items())
+    return list((kept | {"x-should-retry": "false"} if final or status == 429 else kept).items())
+
+
+def is_final(status: int, passed: Sequence[Passed]) -> bool:
+    """What trying again does not change: no money, forbidden, or a credential refused twice in a row (it may just be replaced)."""
+    return status in {402, 403} or (status == 401 and bool(passed) and passed[-1].status == 401)
 
 
 def is_spent(passed: Sequence[Passed]) -> bool:

@@ -30,6 +30,12 @@ def fingerprint(blocks: Sequence[str]) -> str:
     return f"{len(blocks)}:{_digest(blocks)}"
 
 
+def fingerprint_opening(blocks: Sequence[str]) -> str:
+    """Tools, system and the first message's first block: what all requests of one thread share."""
+    first = next((index for index, block in enumerate(blocks) if _kind(block) not in {"tools", "system"}), len(blocks))
+    return _digest(blocks[: first + 1])
+
+
 def find_break_from(before: str, after: Sequence[str]) -> str | None:
     """As `find_break`, where only the fingerprint of the earlier request is left."""
     count, _, digest = before.partition(":")

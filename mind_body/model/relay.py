@@ -2,18 +2,21 @@
 
 In this order:
 
-1. Nothing leaves without a grant, which is open while a turn is being taken. So a child that woke by itself is mute.
+1. Nothing leaves without a grant, which is open while a turn is being taken, or a run is live. So a child that woke by itself is
+   mute.
 2. Credential borrowed, call reserved. The purse reads the brake: holding stops a turn between two of its requests.
-3. The bytes that leave are compared with the last ones that left: a broken prefix is an event in the journal with its reason,
-   never an error (design §6).
-4. Sent; the answer goes to the child chunk by chunk as it comes, and past the meter. One request of a turn at a time.
+3. The bytes that leave are compared with the last ones that left in their thread: a broken prefix is an event in the journal with
+   its reason, never an error (design §6).
+4. Sent; the answer goes to the child chunk by chunk as it comes, and past the meter. One request of a turn at a time, a run's side
+   by side.
 5. Settled: at nothing where it provably did not leave or was turned down, at what was metered where it is whole, and not at all
    where it broke off, for that may be billed; it then counts as its whole ceiling, here too.
 
 No credential and no text is in a log line, an error or a repr.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -21,7 +24,6 @@ import trio
 
 from mind_body.clock import now_ms
 from mind_body.errors import CredentialError
-from mind_body.ids import new_secret
 from mind_body.log import Journal
 from mind_body.model.http import Client, Lost, Streaming, Unsent, open_stream
 from mind_body.model.meter import Meter, Metered
@@ -32,14 +34,16 @@ from mind_body.model.passage import (
     count_ceiling,
     headers_to_child,
     headers_to_server,
+    is_final,
     is_spent,
     parse_request,
     read_limit,
 )
 from mind_body.model.prefix import canonical_blocks, find_break, find_break_from
 from mind_body.model.prices import PriceBook, price
+from mind_body.model.seat import Grant, Seat, Thread
 from mind_body.model.session import Usage
-from mind_body.model.spend import Declined, Purse
+from mind_body.model.spend import Declined
 
 
 class ChildLine(Protocol):
@@ -83,44 +87,6 @@ class Upstream:
         return price(self.prices, model, usage, self.instance).micro_usd
 
 
-@dataclass(slots=True)
-class Grant:
-    """A turn is being taken: its requests may pass, one at a time, and are remembered here."""
-
-    call_id: str
-    purse: Purse
-    passed: list[Passed] = field(default_factory=list)
-    asked: int = 0
-    passing: trio.Lock = field(default_factory=trio.Lock)
-    """Held while a request passes: who takes it finds `passed` complete."""
-    scope: trio.CancelScope | None = None
-
-    def next_call_id(self) -> str:
-        """The turn's own id first, then numbered ones."""
-        self.asked += 1
-        return self.call_id if self.asked == 1 else f"{self.call_id}.{self.asked}"
-
-
-@dataclass(slots=True)
-class Seat:
-    """One child's place at the gateway."""
-
-    key: str = field(default_factory=new_secret, repr=False)
-    grant: Grant | None = None
-    blocks: list[str] = field(default_factory=list, repr=False)
-    """What the last request sent; empty before the first."""
-    resumed_from: str | None = None
-    """The fingerprint of what the session had sent in an earlier process, until the first request of this one."""
-    answered_at: int | None = None
-    """When the last answered request began."""
-
-    def close_grant(self) -> None:
-        """The turn is over, or given up: what still passes is broken off."""
-        if self.grant is not None and self.grant.scope is not None:
-            self.grant.scope.cancel()
-        self.grant = None
-
-
 @dataclass(frozen=True, slots=True)
 class _Relayed:
     status: int | None = None
@@ -147,14 +113,16 @@ class Relay:
             await self._relay(line, request, secret)
 
     async def message(self, line: ChildLine, seat: Seat, grant: Grant, request: Request) -> None:
-        async with grant.passing:
-            if is_spent(grant.passed):
+        async with _place(grant):
+            if not grant.whole_run and is_spent(grant.passed):
                 await line.refuse(403, "permission_error", "this turn has had its answer")
                 return
             with trio.CancelScope() as scope:
-                grant.scope = scope
-                await self._message(line, seat, grant, request)
-            grant.scope = None
+                grant.enter(scope)
+                try:
+                    await self._message(line, seat, grant, request)
+                finally:
+                    grant.leave(scope)
         if scope.cancelled_caught:
             await line.break_off()
 
@@ -164,8 +132,9 @@ class Relay:
             await line.refuse(400, "invalid_request_error", "not a JSON object")
             return
         model, blocks = str(body.get("model")), canonical_blocks(body)
-        age = None if seat.answered_at is None else began - seat.answered_at
-        ceiling = self._upstream.price(model, count_ceiling(body, request.raw, seat.blocks, blocks, age))
+        thread = seat.find_thread(grant, blocks)
+        age = None if thread.answered_at is None else began - thread.answered_at
+        ceiling = self._upstream.price(model, count_ceiling(body, request.raw, thread.blocks, blocks, age))
         try:
             secret = self._upstream.borrow()
         except CredentialError as error:
@@ -177,27 +146,27 @@ class Relay:
             grant.passed.append(Passed(call_id, declined=verdict, sent=False))
             await line.refuse(403, "permission_error", "this call may not be made now")
             return
-        self._check_prefix(seat, blocks, call_id)
+        self._check_prefix(thread, blocks, call_id)
         passed = Passed(call_id, cost_micro_usd=ceiling, broken=GIVEN_UP)
         try:
-            passed = self._account(call_id, model, await self._relay(line, request, secret), ceiling, began)
+            passed = self._account(call_id, model, await self._relay(line, request, secret, grant), ceiling, began)
         finally:
             # Also when the child hung up in the middle, or we did.
             grant.passed.append(passed)
         if passed.status == 200:
-            seat.answered_at = began
+            thread.answered_at = began
         if passed.broken is None or not passed.sent:
             await grant.purse.settle(call_id, passed.metered.usage, passed.cost_micro_usd)
 
-    def _check_prefix(self, seat: Seat, blocks: list[str], call_id: str) -> None:
-        why = find_break_from(seat.resumed_from, blocks) if seat.resumed_from else find_break(seat.blocks, blocks)
-        seat.resumed_from = None
+    def _check_prefix(self, thread: Thread, blocks: list[str], call_id: str) -> None:
+        why = find_break_from(thread.resumed_from, blocks) if thread.resumed_from else find_break(thread.blocks, blocks)
+        thread.resumed_from = None
         if why is not None:
             words = "A request did not begin with the one before it."
             self._journal.note("prefix.broken", words, level="warning", CALL=call_id, REASON=why)
-        seat.blocks = blocks
+        thread.blocks = blocks
 
-    async def _relay(self, line: ChildLine, request: Request, secret: str | None) -> _Relayed:
+    async def _relay(self, line: ChildLine, request: Request, secret: str | None, grant: Grant | None = None) -> _Relayed:
         url = self._upstream.base_url + request.target
         headers = headers_to_server(request.headers, self._upstream.kind, secret)
         async with open_stream(self._client, url, request.raw, headers) as answer:
@@ -205,7 +174,8 @@ class Relay:
                 await line.refuse(502, "api_error", "the model cannot be reached")
                 return _Relayed(broken=answer)
             meter = Meter(answer.headers.get("content-type", ""))
-            await line.begin(answer.status, headers_to_child(answer.status, answer.headers))
+            final = grant is not None and grant.whole_run and is_final(answer.status, grant.passed)
+            await line.begin(answer.status, headers_to_child(answer.status, answer.headers, final=final))
             while (chunk := await answer.next_chunk()) is not None:
                 if isinstance(chunk, Lost):
                     await line.break_off()
@@ -226,3 +196,13 @@ class Relay:
         limit = read_limit(relayed.headers, began) if relayed.status == 429 else None
         cost = self._upstream.price(metered.model or model, metered.usage)
         return Passed(call_id, relayed.status, limit, metered, cost)
+
+
+@asynccontextmanager
+async def _place(grant: Grant) -> AsyncIterator[None]:
+    """A turn's requests wait for each other."""
+    if grant.whole_run:
+        yield
+        return
+    async with grant.passing:
+        yield

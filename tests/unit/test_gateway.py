@@ -16,7 +16,8 @@ from mind_body.log import Journal
 from mind_body.model.gateway import Gateway
 from mind_body.model.http import open_client
 from mind_body.model.price_file import read_prices
-from mind_body.model.relay import Grant, Relay, Seat, Upstream
+from mind_body.model.relay import Relay, Upstream
+from mind_body.model.seat import Grant, Seat
 from mind_body.model.session import Usage
 from mind_body.model.spend import Declined, Reserved
 from tests.real.parts.messages_api import (
@@ -59,8 +60,8 @@ class Bed:
         self.seat = gateway.open_seat()
         self.purse = FakePurse()
 
-    def grant(self, call_id: str = "c1") -> Grant:
-        self.seat.grant = Grant(call_id, self.purse)
+    def grant(self, call_id: str = "c1", *, whole_run: bool = False) -> Grant:
+        self.seat.grant = Grant(call_id, self.purse, whole_run)
         return self.seat.grant
 
     async def ask(
@@ -336,3 +337,66 @@ async def test_nonsense_on_the_line_harms_nobody(api: MessagesApi) -> None:
             await stream.send_all(b"\x00\x01 nonsense\r\n\r\n")
             assert await stream.receive_some() == b""
         assert (await bed.ask()).status_code == 200
+
+
+async def test_a_runs_requests_pass_side_by_side_and_as_many_as_it_likes(api: MessagesApi) -> None:
+    gate = threading.Event()
+    api.script(Held(gate, Structured({"say": []}, USAGE)))
+    async with opened(api.url) as bed:
+        grant = bed.grant("run", whole_run=True)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(bed.ask, "held")
+            while not api.requests:
+                await trio.sleep(0.005)
+            assert [(await bed.ask(f"subagent {number}")).status_code for number in range(3)] == [200] * 3
+            gate.set()
+    assert sorted(one.call_id for one in grant.passed) == ["run", "run.2", "run.3", "run.4"]
+    assert len(bed.purse.settled) == 4
+
+
+async def test_a_runs_key_is_worth_nothing_after_the_run_and_what_passes_is_broken_off(api: MessagesApi) -> None:
+    gate = threading.Event()
+    api.script(Held(gate, Structured({"say": []})))
+    async with opened(api.url) as bed:
+        grant = bed.grant("run", whole_run=True)
+        async with trio.open_nursery() as nursery:
+
+            async def ask() -> None:
+                with pytest.raises(httpx.HTTPError):
+                    await bed.ask()
+
+            nursery.start_soon(ask)
+            while not api.requests:
+                await trio.sleep(0.005)
+            bed.seat.close_grant()
+            await grant.idle.wait()
+        assert [one.broken for one in grant.passed] == ["the turn was given up"]
+        assert (await bed.ask()).status_code == 403
+        gate.set()
+    assert len(api.requests) == 1
+
+
+async def test_each_thread_of_a_run_is_compared_with_itself_alone(api: MessagesApi) -> None:
+    async def ask(*texts: str) -> None:
+        body = {"model": "m", "stream": False, "messages": [{"role": "user", "content": text} for text in texts]}
+        answer = await bed.child.post(bed.gateway.url + "/v1/messages", json=body, headers={"x-api-key": bed.seat.key})
+        assert answer.status_code == 200
+
+    async with opened(api.url) as bed:
+        bed.grant("run", whole_run=True)
+        with structlog.testing.capture_logs() as lines:
+            await ask("main")
+            await ask("a subagent's")
+            await ask("main", "goes on")
+            await ask("a subagent's", "goes on")
+            assert not [line for line in lines if line["kind"] == "prefix.broken"]
+            await ask("main", "something else")
+    assert [line["CALL"] for line in lines if line["kind"] == "prefix.broken"] == ["run.5"]
+
+
+async def test_a_credential_that_is_refused_twice_is_not_tried_again(api: MessagesApi) -> None:
+    api.script(Fault(401, "authentication_error"), Fault(401, "authentication_error"), Fault(402, "billing_error"), Fault(529))
+    async with opened(api.url) as bed:
+        bed.grant("run", whole_run=True)
+        told = [(await bed.ask()).headers.get("x-should-retry") for _ in range(4)]
+    assert told == [None, "false", "false", None]
