@@ -1,7 +1,8 @@
 """Rule: a bubblewrap command line that holds a child in (bwrap(1)).
 
-1. Built from nothing: what is not named here is not there. The system read-only, a private /tmp, own pid, ipc, uts and user
-   namespaces, an ordinary user inside whoever we are outside. The network is kept: the gateway is on loopback.
+1. Built from nothing: what is not named here is not there. The system read-only, a private home and /tmp, own pid, ipc, uts and
+   user namespaces, an ordinary user inside whoever we are outside. The network is kept: the gateway is on loopback. Nothing is
+   writable but home, /tmp, /dev/shm and what is bound so.
 2. No home directory, no /etc/mind, /var/lib/mind or /run/mind, no sockets of the host; of /etc only what names users and hosts.
 3. It dies with the thread that started it, and its pid namespace with it: nothing that it forked survives.
 """
@@ -54,6 +55,8 @@ def render_bwrap(sandbox: Sandbox, argv: Sequence[str], bwrap: str = "bwrap") ->
         *("--tmpfs", sandbox.home),
         *_pairs("--ro-bind", sandbox.readable),
         *_pairs("--bind", sandbox.writable),
+        *("--remount-ro", "/"),
+        *("--remount-ro", "/run"),
     ]
     return [bwrap, *namespaces, *identity, *fate, *mounts, "--chdir", sandbox.cwd, "--", *argv]
 
