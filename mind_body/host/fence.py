@@ -10,7 +10,6 @@ It imports nothing of ours: it is a start that every child waits for.
 import ctypes
 import os
 import sys
-from collections.abc import Sequence
 
 CREATE_RULESET, RESTRICT_SELF = 444, 446
 """Syscall numbers, the same on every architecture that has them."""
@@ -28,11 +27,6 @@ class _Ruleset(ctypes.Structure):
 def can_fence() -> bool:
     """Whether this kernel can close abstract sockets."""
     return int(_libc().syscall(CREATE_RULESET, None, 0, VERSION_QUESTION)) >= SCOPES_SINCE
-
-
-def fence(argv: Sequence[str]) -> list[str]:
-    """The command line that runs `argv` fenced in."""
-    return [sys.executable, "-IS", __file__, *argv]
 
 
 def close_in() -> None:
@@ -53,4 +47,4 @@ def _libc() -> ctypes.CDLL:
 
 if __name__ == "__main__":
     close_in()
-    os.execvp(sys.argv[1], sys.argv[1:])
+    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 - bwrap itself, found where its environment says

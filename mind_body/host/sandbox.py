@@ -3,13 +3,18 @@
 1. Built from nothing: what is not named here is not there. The system read-only, a private home and /tmp, own pid, ipc, uts and
    user namespaces, an ordinary user inside whoever we are outside. The network is kept: the gateway is on loopback. Nothing is
    writable but home, /tmp, /dev/shm and what is bound so.
-2. No home directory, no /etc/mind, /var/lib/mind or /run/mind, no sockets of the host; of /etc only what names users and hosts.
+2. No home directory, no /etc/mind, /var/lib/mind or /run/mind, no sockets of the host (`fence.py` closes the abstract ones); of
+   /etc only what names users and hosts.
 3. It dies with the thread that started it, and its pid namespace with it: nothing that it forked survives.
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
+FENCE = (sys.executable, "-IS", str(Path(__file__).with_name("fence.py")))
+"""Goes before bwrap: the abstract unix sockets of the host belong to the network, which is kept."""
 USER_ID = 1000
 SYSTEM = ("/usr",)
 MERGED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -58,7 +63,7 @@ def render_bwrap(sandbox: Sandbox, argv: Sequence[str], bwrap: str = "bwrap") ->
         *("--remount-ro", "/"),
         *("--remount-ro", "/run"),
     ]
-    return [bwrap, *namespaces, *identity, *fate, *mounts, "--chdir", sandbox.cwd, "--", *argv]
+    return [*FENCE, bwrap, *namespaces, *identity, *fate, *mounts, "--chdir", sandbox.cwd, "--", *argv]
 
 
 def _each(flag: str, paths: Sequence[str]) -> list[str]:
