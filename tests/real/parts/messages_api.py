@@ -31,6 +31,26 @@ class Prose:
 
     text: str
     stop_reason: str = "end_turn"
+    usage: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Calls:
+    """Tools are called: each with its input, all in one answer."""
+
+    calls: tuple[tuple[str, dict[str, Any]], ...]
+    text: str = ""
+    usage: dict[str, Any] | None = None
+
+
+def call(name: str, usage: dict[str, Any] | None = None, **values: Any) -> Calls:
+    """One tool, called."""
+    return Calls(((name, values),), usage=usage)
+
+
+def prefix(tokens: int) -> dict[str, Any]:
+    """A usage whose request had this prefix."""
+    return {"input_tokens": 1, "cache_read_input_tokens": tokens - 1, "cache_creation_input_tokens": 0, "output_tokens": 20}
 
 
 @dataclass(frozen=True)
@@ -65,7 +85,8 @@ class Held:
     then: "Answer"
 
 
-Answer: TypeAlias = Structured | Prose | CutOff | Fault | HalfStream | Held
+Message: TypeAlias = Structured | Prose | Calls | CutOff | HalfStream
+Answer: TypeAlias = Message | Fault | Held
 
 RATE_LIMITED = {"retry-after": "3600"}
 
@@ -229,7 +250,7 @@ def _handler(api: MessagesApi) -> type[BaseHTTPRequestHandler]:
             if self.command != "HEAD":
                 self.wfile.write(data)
 
-        def _stream(self, request: Request, answer: Structured | Prose | CutOff | HalfStream) -> None:
+        def _stream(self, request: Request, answer: Message) -> None:
             self.send_response(200)
             self.send_header("content-type", "text/event-stream")
             self.send_header("transfer-encoding", "chunked")
@@ -251,14 +272,20 @@ def _handler(api: MessagesApi) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-def _message(api: MessagesApi, request: Request, answer: Structured | Prose | CutOff | HalfStream) -> dict[str, Any]:
+def _message(api: MessagesApi, request: Request, answer: Message) -> dict[str, Any]:
     number = len(api.requests)
-    scripted = answer.usage if isinstance(answer, Structured) else None
+    scripted = answer.usage if isinstance(answer, Structured | Prose | Calls) else None
     usage = {"output_tokens": 20, **(scripted or api.simulated_usage(request))}
     stop = "tool_use"
     content: list[dict[str, Any]]
     if isinstance(answer, Prose):
         content, stop = ([{"type": "text", "text": answer.text}] if answer.text else []), answer.stop_reason
+    elif isinstance(answer, Calls):
+        content = [{"type": "text", "text": answer.text}] if answer.text else []
+        content += [
+            {"type": "tool_use", "id": f"toolu_{number:04}_{place}", "name": name, "input": values}
+            for place, (name, values) in enumerate(answer.calls)
+        ]
     else:
         value = {} if isinstance(answer, CutOff) else answer.value
         content = [{"type": "tool_use", "id": f"toolu_{number:04}", "name": "StructuredOutput", "input": value}]
