@@ -7,6 +7,8 @@
     control/NAME/                 /etc/mind/control/NAME/
     credentials/                  /etc/mind/credentials/
     state/NAME/mind.db            /var/lib/mind/NAME/mind.db
+    state/NAME/self/SESSION/      /var/lib/mind/NAME/self/SESSION/
+    state/NAME/work/WORKSPACE/    /var/lib/mind/NAME/work/WORKSPACE/
     run/*.sock                    /run/mind/*.sock
 
 A unix socket's path is at most 107 bytes (unix(7)); where the home is too deep for that, `run` is a short private directory that
@@ -60,6 +62,14 @@ class Home:
     def mind_db(self, name: str) -> Path:
         return self.mind_dir(name) / "mind.db"
 
+    def self_dir(self, name: str) -> Path:
+        """Where the `claude` CLI keeps its own things: one directory per Self session."""
+        return self.mind_dir(name) / "self"
+
+    def work_dir(self, name: str, workspace: str) -> Path:
+        """A workspace that the configuration places nowhere else."""
+        return self.mind_dir(name) / "work" / workspace
+
     @property
     def mouth_socket(self) -> Path:
         return self.run / "mouth.sock"
@@ -70,6 +80,9 @@ class Home:
 
     def persona_socket(self, name: str) -> Path:
         return self.run / f"persona@{name}.sock"
+
+    def self_socket(self, name: str) -> Path:
+        return self.run / f"self@{name}.sock"
 
     def lock_file(self, organ: str, name: str | None = None) -> Path:
         """What who holds a run (or is the daemon of this host) holds an flock on."""

@@ -54,14 +54,16 @@ class MatrixConfig(Settings):
 
 
 class PeopleConfig(Settings):
-    """`[people]`: three lists of user ids or globs (`@*:example.org`), and the rooms she acts in. Roles come from the id alone."""
+    """`[people]`: lists of user ids or globs (`@*:example.org`), and the rooms she acts in. Roles come from the id alone."""
 
     operators: tuple[str, ...] = ()
     """Who answers for her, and whom she tells what is wrong. An operator may always address and invite her."""
     may_address: tuple[str, ...] = ("*",)
     """Whose messages can be mail. An operator always may."""
+    may_start: tuple[str, ...] = ()
+    """Whose requests may start work of her Self. An operator's always may."""
     may_steer: tuple[str, ...] = ()
-    """Who may steer her work; read by the Self organ when it exists, and shown to her as a role now."""
+    """Whose messages in the thread of a run reach the Self that works there; she knows them as members. An operator's always do."""
     may_invite: tuple[str, ...] = ("*",)
     """Whose invites are accepted. An operator's always are."""
     bots: tuple[str, ...] = ()
@@ -104,8 +106,8 @@ class PersonaConfig(Settings):
     """`claude`: lingering children at most; the longest idle is closed first."""
     max_turns: Annotated[int, Field(ge=1, le=64)] = 4
     """Turns in one run (design §3)."""
-    acts: tuple[Literal["say", "react"], ...] = ("say", "react")
-    """The fields of a reply that this Mind may use."""
+    acts: tuple[Literal["say", "react", "start_self_run", "tell_self"], ...] = ("say", "react", "start_self_run", "tell_self")
+    """The fields of a reply that this Mind may use. The last two are hers only where `[self]` is enabled."""
     silence: Literal["allowed", "never-when-addressed"] = "allowed"
     """`never-when-addressed` asks her once more when she answers mail with nothing."""
     doctrine: tuple[str, ...] = ()
@@ -120,6 +122,50 @@ class PersonaConfig(Settings):
     """A scheduled wake every `base_cooldown_s / heat` of the dial, even when nobody spoke."""
 
 
+WORKSPACE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}$"
+"""A workspace's name: it becomes the name of a directory."""
+WorkspaceName = Annotated[str, Field(pattern=WORKSPACE_PATTERN)]
+
+
+class SelfConfig(Settings):
+    """`[self]`: her half that works: a `claude` process with tools, in a sandbox."""
+
+    enabled: bool = False
+    """Whether she has this half. Without it nothing of what follows counts."""
+    model: str = ""
+    """The model's name, as the `claude` CLI takes it; empty is the CLI's default."""
+    base_url: str = ""
+    """The Messages API, empty for Anthropic's own."""
+    credential: Literal["none", "api-key", "oauth-token"] = "none"
+    """What `credentials/NAME.self-key` holds; where that is absent, `credentials/NAME.model-key`."""
+    max_turns: Annotated[int, Field(ge=1)] = 500
+    """Most model calls for one message, enforced by the CLI: a backstop."""
+    ceiling_tokens: Annotated[int, Field(ge=1024)] = 300_000
+    """A request with this prefix asks for the flush; less where the window is smaller (design §8)."""
+    flush_headroom_tokens: Annotated[int, Field(ge=1024)] = 60_000
+    """A flush that grows past the ceiling by this is interrupted; so much of a small window is kept free."""
+    flush_grace_s: Positive = 900.0
+    """So is a flush that takes longer."""
+    stall_s: Positive = 600.0
+    """A model call without a line for this long is interrupted."""
+    linger_s: Annotated[float, Field(ge=0, le=900)] = 900.0
+    """How long the process stays open for the next message after a result; never longer than its cache stays warm."""
+    workspaces: dict[WorkspaceName, str] = {}
+    """Workspaces that lie elsewhere: name = directory. Any other name is a directory of her own state."""
+    binds_readable: tuple[str, ...] = ()
+    """Further directories that her sandbox shows, read-only."""
+    binds_writable: tuple[str, ...] = ()
+    """Further directories that she may write to from her sandbox."""
+    config_seed: str = ""
+    """A directory that every session's own configuration of the CLI is copied from; empty begins with none."""
+    cli: str = ""
+    """Path of the binary; empty looks in the places that `mind doctor` names."""
+    sandbox: bool = True
+    """Hold the child in bubblewrap. Off only where the kernel forbids namespaces, which `mind doctor` says."""
+    home_room: str = ""
+    """The room id where work started from the command line has its thread; empty is a direct conversation with an operator."""
+
+
 class MindConfig(Settings):
     """`minds/NAME.toml`: one Mind."""
 
@@ -127,3 +173,4 @@ class MindConfig(Settings):
     people: PeopleConfig = PeopleConfig()
     model: ModelConfig = ModelConfig()
     persona: PersonaConfig = PersonaConfig()
+    self: SelfConfig = SelfConfig()

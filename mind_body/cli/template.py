@@ -97,5 +97,8 @@ def _sentence(node: ast.stmt | None) -> str:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, Mapping):
+        pairs = ", ".join(f"{json.dumps(key)} = {_toml(inner)}" for key, inner in value.items())
+        return f"{{ {pairs} }}" if pairs else "{}"
     # A JSON string is a TOML basic string; numbers, booleans and lists of strings are spelled alike.
     return json.dumps(list(value) if isinstance(value, tuple) else value, ensure_ascii=False)

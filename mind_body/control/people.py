@@ -29,6 +29,16 @@ def may_invite(user_id: str, people: PeopleConfig) -> bool:
     return is_operator(user_id, people) or listed(user_id, people.may_invite)
 
 
+def may_start(user_id: str, people: PeopleConfig) -> bool:
+    """Whose requests may start work."""
+    return is_operator(user_id, people) or listed(user_id, people.may_start)
+
+
+def may_steer(user_id: str, people: PeopleConfig) -> bool:
+    """Whose messages reach the Self that works in their thread."""
+    return is_operator(user_id, people) or listed(user_id, people.may_steer)
+
+
 @functools.lru_cache(maxsize=1024)
 def _pattern(glob: str) -> re.Pattern[str]:
     return re.compile("".join({"*": ".*", "?": "."}.get(c, re.escape(c)) for c in re.sub(r"\*+", "*", glob)), re.DOTALL)

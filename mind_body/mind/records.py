@@ -44,6 +44,8 @@ class SaidKind(StrEnum):
     SAY = "say"
     NOTICE = "notice"
     REACTION = "reaction"
+    EDIT = "edit"
+    """New content for an event that was said before."""
 
 
 class RunKind(StrEnum):
@@ -153,6 +155,10 @@ class Said:
     """A 429 or a lost connection is remembered here across restarts; 0 for at once."""
     tries: int
     reason: str | None
+    thread_said: str | None = None
+    """The said row whose event is the thread's root, where that is one of our own."""
+    edits: str | None = None
+    """The said row whose event this one replaces."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +173,8 @@ class NewSaid:
     thread: str | None = None
     reply_to: str | None = None
     after_said: str | None = None
+    thread_said: str | None = None
+    edits: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +185,7 @@ class Run:
     kind: RunKind
     conversations: tuple[str, ...]
     cause: str
-    """`mail`, `mention`, `operator`, `direct`, `beat`."""
+    """`mail`, `mention`, `operator`, `direct`, `self_run`, `beat`; of a Self run: `request`, `again`."""
     reason: str
     opened_at: int
     holder: str | None
@@ -187,35 +195,16 @@ class Run:
     end_reason: str | None
     turns: int
     cost_micro_usd: int
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """One model call of hers and what came of it."""
-
-    id: str
-    run_id: str
-    session_id: str
-    number: int
-    """Place in its session, from 1."""
-    conversation: str
-    state: TurnState
-    opened_at: int
-    ended_at: int | None
-    input: str
-    """The whole appended input, as sent."""
-    sent: tuple[dict[str, Any], ...]
-    """Every further block sent in this turn (a repair)."""
-    received: tuple[dict[str, Any], ...]
-    """Every block received, in order with `sent` by their `at` index."""
-    why: str | None
-    cost_micro_usd: int
-    uncached_tokens: int
-    cache_read_tokens: int
-    cache_write_5m_tokens: int
-    cache_write_1h_tokens: int
-    output_tokens: int
-    model_ms: int
+    follow_up_id: str | None = None
+    """A Self run's: what it works on."""
+    thread_said: str | None = None
+    """The said row that is the root of its thread."""
+    model_usage: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Totals per model: tokens by kind, and `cost_micro_usd`."""
+    result: str | None = None
+    """Its first 800 bytes."""
+    told_turn: str | None = None
+    """The turn in which her Persona was told of its end."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,12 @@ def open_run(  # noqa: PLR0917 - a record's columns, in their order
 def live_run(tx: Transaction, kind: RunKind) -> Run | None:
     """The one run of this kind that has not ended."""
     row = tx.execute("SELECT * FROM run WHERE kind = ? AND ended_at IS NULL", (kind,)).fetchone()
-    return _run(row) if row else None
+    return run_from_row(row) if row else None
 
 
 def read_run(tx: Transaction, run_id: str) -> Run | None:
     row = tx.execute("SELECT * FROM run WHERE id = ?", (run_id,)).fetchone()
-    return _run(row) if row else None
+    return run_from_row(row) if row else None
 
 
 def recent_runs(tx: Transaction, kind: RunKind, most: int) -> list[Run]:
@@ -45,7 +45,7 @@ def recent_runs(tx: Transaction, kind: RunKind, most: int) -> list[Run]:
     rows = tx.execute(
         "SELECT * FROM run WHERE kind = ? AND ended_at IS NOT NULL ORDER BY opened_at DESC, id DESC LIMIT ?", (kind, most)
     )
-    return [_run(row) for row in rows]
+    return [run_from_row(row) for row in rows]
 
 
 def adopt_run(tx: Transaction, run_id: str, holder: str, now: int) -> bool:
@@ -111,7 +111,7 @@ def read_pauses(tx: Transaction) -> tuple[Pause, ...]:
     )
 
 
-def _run(row: Any) -> Run:
+def run_from_row(row: Any) -> Run:
     return Run(
         id=row["id"],
         kind=RunKind(row["kind"]),
@@ -126,4 +126,9 @@ def _run(row: Any) -> Run:
         end_reason=row["end_reason"],
         turns=row["turns"],
         cost_micro_usd=row["cost_micro_usd"],
+        follow_up_id=row["follow_up_id"],
+        thread_said=row["thread_said"],
+        model_usage=json.loads(row["model_usage"]),
+        result=row["result"],
+        told_turn=row["told_turn"],
     )

@@ -169,12 +169,13 @@ def _migrate(db: sqlite3.Connection, path: Path) -> None:
     lock = os.open(path.with_name(path.name + ".migrate-lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o660)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        made_now = _version(db) == 0
         for number, sql in MIGRATIONS:
             version = _version(db)
             if number <= version:
                 continue
             before = path.with_name(f"{path.name}.before-{number}")
-            if version > 0 and not before.exists():
+            if not made_now and not before.exists():
                 Mind(db, path).backup_to(before)
             db.execute("BEGIN EXCLUSIVE")
             try:

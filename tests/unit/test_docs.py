@@ -15,15 +15,16 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglo
 WORDS = {page: page.read_text() for page in PAGES}
 
 
-def _settings() -> list[tuple[str, object]]:
-    found: list[tuple[str, object]] = []
+def _settings() -> list[tuple[str, str, object]]:
+    """Title of its section, name, default."""
+    found: list[tuple[str, str, object]] = []
     for shape in (HostConfig, MindConfig):
         for name, field in shape.model_fields.items():
             table = field.annotation
             if isinstance(table, type) and issubclass(table, Settings):
-                found += [(key, inner.default) for key, inner in table.model_fields.items()]
+                found += [(f"### `[{name}]`", key, inner.default) for key, inner in table.model_fields.items()]
             else:
-                found.append((name, field.default))
+                found.append(("## config.toml", name, field.default))
     return found
 
 
@@ -32,10 +33,11 @@ def test_every_verb_is_told_of(verb: str) -> None:
     assert any(re.search(rf"(`|mind (--home \S+ )?){verb}\b", text) for text in WORDS.values())
 
 
-@pytest.mark.parametrize(("name", "default"), _settings())
-def test_every_setting_is_documented_with_its_default(name: str, default: object) -> None:
-    row = next((line for line in WORDS[ROOT / "docs" / "configuration.md"].splitlines() if line.startswith(f"| `{name}` |")), "")
-    assert row, f"{name} is not in docs/configuration.md"
+@pytest.mark.parametrize(("section", "name", "default"), _settings())
+def test_every_setting_is_documented_with_its_default(section: str, name: str, default: object) -> None:
+    words = WORDS[ROOT / "docs" / "configuration.md"].partition(f"\n{section}")[2].partition("\n##")[0]
+    row = next((line for line in words.splitlines() if line.startswith(f"| `{name}` |")), "")
+    assert row, f"{name} is not in docs/configuration.md, under {section}"
     if isinstance(default, (bool, int, float)):
         assert f"`{str(default).lower()}`" in row
     elif isinstance(default, str):
@@ -43,7 +45,7 @@ def test_every_setting_is_documented_with_its_default(name: str, default: object
 
 
 def test_the_crash_points_page_has_exactly_the_named_ones() -> None:
-    named = set(re.findall(r"`((?:ear|heartbeat|persona|voice)\.[A-Za-z0-9-]+)`", WORDS[ROOT / "docs" / "crash-points.md"]))
+    named = set(re.findall(r"`((?:ear|heartbeat|persona|self|voice)\.[A-Za-z0-9-]+)`", WORDS[ROOT / "docs" / "crash-points.md"]))
     assert named == set(POINTS)
 
 

@@ -16,7 +16,8 @@ from mind_body.mind import schema, store
 from mind_body.mind.store import Mind, check_mind, open_mind
 from tests.builders import insert_heard, insert_room, make_mind
 
-SECOND = (2, "CREATE TABLE second (x INTEGER NOT NULL);\nINSERT INTO second VALUES (1);\n")
+NEXT = schema.NEWEST + 1
+SECOND = (NEXT, "CREATE TABLE second (x INTEGER NOT NULL);\nINSERT INTO second VALUES (1);\n")
 
 
 @pytest.fixture
@@ -269,7 +270,7 @@ def test_a_page_that_went_bad_is_a_sentence_when_it_is_met(path: Path) -> None:
 @pytest.fixture
 def two_versions(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "MIGRATIONS", (*schema.MIGRATIONS, SECOND))
-    monkeypatch.setattr(store, "NEWEST", 2)
+    monkeypatch.setattr(store, "NEWEST", NEXT)
 
 
 def test_a_migration_keeps_what_was_there_and_a_copy_of_how_it_was(path: Path, request: pytest.FixtureRequest) -> None:
@@ -281,9 +282,9 @@ def test_a_migration_keeps_what_was_there_and_a_copy_of_how_it_was(path: Path, r
     mind = open_mind(path)
     assert count(mind) == count(mind, "second") == 1
     mind.close()
-    copy = sqlite3.connect(path.with_name("mind.db.before-2"))
+    copy = sqlite3.connect(path.with_name(f"mind.db.before-{NEXT}"))
     assert copy.execute("SELECT count(*) FROM heard").fetchone() == (1,)
-    assert copy.execute("PRAGMA user_version").fetchone() == (1,)
+    assert copy.execute("PRAGMA user_version").fetchone() == (schema.NEWEST,)
     copy.close()
     open_mind(path).close()
 
@@ -292,10 +293,10 @@ def test_a_migration_that_fails_leaves_the_version_before_and_can_be_tried_again
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_mind(path.parent).close()
-    broken = (2, "CREATE TABLE second (x);\nINSERT INTO nowhere VALUES (1);\n")
+    broken = (NEXT, "CREATE TABLE second (x);\nINSERT INTO nowhere VALUES (1);\n")
     with monkeypatch.context() as patch:
         patch.setattr(store, "MIGRATIONS", (*schema.MIGRATIONS, broken))
-        patch.setattr(store, "NEWEST", 2)
+        patch.setattr(store, "NEWEST", NEXT)
         with pytest.raises(StorageError):
             open_mind(path)
     mind = open_mind(path)
@@ -303,7 +304,7 @@ def test_a_migration_that_fails_leaves_the_version_before_and_can_be_tried_again
         count(mind, "second")
     mind.close()
     monkeypatch.setattr(store, "MIGRATIONS", (*schema.MIGRATIONS, SECOND))
-    monkeypatch.setattr(store, "NEWEST", 2)
+    monkeypatch.setattr(store, "NEWEST", NEXT)
     mind = open_mind(path)
     assert count(mind, "second") == 1
     mind.close()
@@ -313,7 +314,7 @@ OPENS = """
 import sys
 from pathlib import Path
 from mind_body.mind import schema, store
-store.MIGRATIONS, store.NEWEST = (*schema.MIGRATIONS, %r), 2
+store.MIGRATIONS, store.NEWEST = (*schema.MIGRATIONS, %r), schema.NEWEST + 1
 sys.stdin.readline()
 store.open_mind(Path(sys.argv[1]), create=True).close()
 """

@@ -21,7 +21,7 @@ def test_the_examples_are_what_the_settings_say(name: str, text: str) -> None:
 @pytest.mark.parametrize("shape", Settings.__subclasses__(), ids=lambda shape: shape.__name__)
 def test_every_setting_of_a_configuration_file_has_its_sentence(shape: type[Settings]) -> None:
     comments = read_comments()
-    tables = {"matrix", "people", "model", "persona"}
+    tables = {"matrix", "people", "model", "persona", "self"}
     missing = [
         name for name in shape.model_fields if shape.__module__ == "mind_body.settings" and not comments[shape.__name__, name]
     ]

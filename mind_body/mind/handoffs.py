@@ -1,0 +1,33 @@
+"""Door: what a run of her Self leaves for the next session of its work: one hand-off per run, written once (design §8)."""
+
+from typing import Any
+
+from mind_body.mind.store import Transaction
+from mind_body.mind.work_records import Handoff
+
+HANDOFF_BYTES = 16 * 1024
+"""The most of one; a longer answer is asked for again once, and then cut (design §7)."""
+
+
+def admit_handoff(tx: Transaction, handoff: Handoff) -> bool:
+    """False, and no effect, where this run has left one already."""
+    done = tx.execute(
+        "INSERT INTO handoff (run_id, workspace, text, origin, cut, at) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (run_id) DO NOTHING",
+        (handoff.run_id, handoff.workspace, handoff.text, handoff.origin, handoff.cut, handoff.at),
+    )
+    return done.rowcount == 1
+
+
+def read_handoff(tx: Transaction, run_id: str) -> Handoff | None:
+    row = tx.execute("SELECT * FROM handoff WHERE run_id = ?", (run_id,)).fetchone()
+    return _handoff(row) if row else None
+
+
+def newest_handoff(tx: Transaction, workspace: str) -> Handoff | None:
+    """What the last run on a workspace left; the order is the runs' own."""
+    row = tx.execute("SELECT * FROM handoff WHERE workspace = ? ORDER BY run_id DESC LIMIT 1", (workspace,)).fetchone()
+    return _handoff(row) if row else None
+
+
+def _handoff(row: Any) -> Handoff:
+    return Handoff(row["run_id"], row["workspace"], row["text"], row["origin"], bool(row["cut"]), row["at"])

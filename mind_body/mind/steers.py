@@ -1,0 +1,63 @@
+"""Door: what is said to a Self while it works (design §8): queued at T1 or T3b, given in order, dropped with the run's end.
+
+1. An event is a steer once: its id is unique.
+2. A steer belongs to one run. What it did not get in time is dropped, never given to the next run.
+3. The thread of the live run is known from the receipt of its first message; until that is there, nobody can write in it.
+"""
+
+import json
+from typing import Any, Literal
+
+from mind_body.ids import new_id
+from mind_body.mind.records import RunKind
+from mind_body.mind.store import Transaction
+from mind_body.mind.work_records import LiveThread, Steer
+
+
+def read_live_thread(tx: Transaction) -> LiveThread | None:
+    """The thread of the run that is live, if it has one that people can see."""
+    row = tx.execute(
+        "SELECT run.id, run.conversations, said.room_id, said.event_id FROM run JOIN said ON said.id = run.thread_said "
+        "WHERE run.kind = ? AND run.ended_at IS NULL AND said.event_id IS NOT NULL",
+        (RunKind.SELF_RUN,),
+    ).fetchone()
+    return LiveThread(row["id"], json.loads(row["conversations"])[0], row["room_id"], row["event_id"]) if row else None
+
+
+def admit_steer(  # noqa: PLR0917 - a record's columns, in their order
+    tx: Transaction, run_id: str, event_id: str | None, kind: Literal["steer", "stop"], sender: str, text: str, now: int
+) -> str | None:
+    """Its id; None, and no effect, where this event is known already or the run is not live."""
+    steer_id = new_id()
+    done = tx.execute(
+        "INSERT INTO steer (id, run_id, event_id, kind, sender, text, at) SELECT ?, ?, ?, ?, ?, ?, ? "
+        "WHERE EXISTS (SELECT 1 FROM run WHERE id = ? AND ended_at IS NULL) ON CONFLICT (event_id) DO NOTHING",
+        (steer_id, run_id, event_id, kind, sender, text, now, run_id),
+    )
+    return steer_id if done.rowcount == 1 else None
+
+
+def read_queued_steers(tx: Transaction, run_id: str) -> list[Steer]:
+    """What the run was not given yet, in the order in which it came."""
+    rows = tx.execute("SELECT * FROM steer WHERE run_id = ? AND state = 'queued' ORDER BY rowid", (run_id,))
+    return [_steer(row) for row in rows]
+
+
+def mark_given(tx: Transaction, steer_id: str) -> bool:
+    """It is in the child's hands."""
+    return tx.execute("UPDATE steer SET state = 'given' WHERE id = ? AND state = 'queued'", (steer_id,)).rowcount == 1
+
+
+def withdraw_steer(tx: Transaction, event_id: str) -> bool:
+    """Redacted before it was given."""
+    changed = tx.execute("UPDATE steer SET state = 'dropped', text = '' WHERE event_id = ? AND state = 'queued'", (event_id,))
+    return changed.rowcount == 1
+
+
+def drop_steers(tx: Transaction, run_id: str) -> int:
+    """The run is over: what it was not given is dropped; how many."""
+    return tx.execute("UPDATE steer SET state = 'dropped' WHERE run_id = ? AND state = 'queued'", (run_id,)).rowcount
+
+
+def _steer(row: Any) -> Steer:
+    return Steer(**{name: row[name] for name in Steer.__slots__})

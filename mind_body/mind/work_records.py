@@ -1,0 +1,151 @@
+"""Shapes: the records of work: what was asked for, what a run leaves, and what reaches it while it runs (design §4, §8)."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+from mind_body.mind.records import Run
+
+
+class FollowUpState(StrEnum):
+    PROPOSED = "proposed"
+    """It waits for the asker to confirm the brief."""
+    OPEN = "open"
+    CLAIMED = "claimed"
+    """A run works on it."""
+    DONE = "done"
+    DROPPED = "dropped"
+
+
+@dataclass(frozen=True, slots=True)
+class NewFollowUp:
+    """A piece of work about to be admitted."""
+
+    conversation: str
+    """Where it was asked for: its runs and results appear there and nowhere else."""
+    room_id: str
+    asked_in: str | None
+    """Event id of the message that asked; None for the command line."""
+    asked_by: str
+    brief: str = field(repr=False)
+    """Verbatim, at most 1,000 characters."""
+    workspace: str
+    campaign: str | None = None
+    continues: str | None = None
+    """The follow-up whose unfinished work this is."""
+    thread_said: str | None = None
+    thread_root: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FollowUp:
+    """A piece of work: proposed → open → claimed → done or dropped."""
+
+    id: str
+    conversation: str
+    room_id: str
+    asked_in: str | None
+    asked_by: str
+    brief: str = field(repr=False)
+    workspace: str
+    campaign: str | None
+    state: FollowUpState
+    confirm_said: str | None
+    """The said row that asks for the confirmation."""
+    run_id: str | None
+    """The run that claimed it last."""
+    continues: str | None
+    thread_said: str | None
+    """The said row that is the root of its thread; known from the first claim on, queued by the Self."""
+    thread_root: str | None
+    """The same as an event id, where that is known already."""
+    opened_at: int
+    ended_at: int | None
+    result: str | None = field(repr=False)
+    why: str | None
+    """Why it was dropped, or where its work went on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """A follow-up that waits for its confirmation, and the event that people can react to, once it was sent."""
+
+    follow_up: FollowUp
+    event_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Handoff:
+    """What the next session of this work is rehydrated from; one per run, written once."""
+
+    run_id: str
+    workspace: str
+    text: str = field(repr=False)
+    origin: Literal["model", "record"]
+    """The answer to the flush, or put together from what is on record."""
+    cut: bool
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Steer:
+    """A message for a running Self."""
+
+    id: str
+    run_id: str
+    event_id: str | None
+    """None for what her Persona tells it."""
+    kind: Literal["steer", "stop"]
+    sender: str
+    text: str = field(repr=False)
+    at: int
+    state: Literal["queued", "given", "dropped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """Somebody's reaction to a message of hers."""
+
+    event_id: str
+    room_id: str
+    target: str
+    """Event id of the message."""
+    sender: str
+    key: str
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a run is doing: telemetry, the newest alone, never summed."""
+
+    run_id: str
+    doing: str
+    prefix_tokens: int
+    ceiling_tokens: int
+    window_tokens: int
+    cost_micro_usd: int
+    turns: int
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class LiveThread:
+    """The thread of the run that is live: what is written there is for the running Self alone."""
+
+    run_id: str
+    conversation: str
+    room_id: str
+    root: str
+    """Event id."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunNews:
+    """A run of hers that a conversation is to hear of."""
+
+    run: Run
+    follow_up: FollowUp
+    told: Literal["started", "ended"]
+    lost: int = 0
+    """Turns that were to tell this and were lost."""
