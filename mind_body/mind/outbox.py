@@ -4,8 +4,9 @@
 2. queued → attempted → sent or refused. A row that is sent or refused is never touched again.
 3. `attempted_at` and `device_id` are the *first* attempt's, since that is what the homeserver's memory of a transaction id counts
    from; they move only when the room's history has shown that nothing arrived (`mark_attempted(renewed=True)`).
-4. A room's rows go out in the order they were queued, replies and reactions before notices; in a room that she is only invited to
-   they wait, since the homeserver would refuse them for ever.
+4. A room's rows go out in the order they were queued, replies and reactions before notices and those before edits; in a room that
+   she is only invited to they wait, since the homeserver would refuse them for ever.
+5. An edit takes the place of every older one of the same row that nobody has tried to send: only the newest is worth an event.
 """
 
 import json
@@ -15,36 +16,46 @@ from collections.abc import Sequence
 from mind_body.mind.records import NewSaid, Said, SaidKind, SaidState
 from mind_body.mind.store import Transaction
 
-_FIRST_OF_EACH_ROOM = """
+_ORDER = "kind = 'edit', kind = 'notice', place"
+_FIRST_OF_EACH_ROOM = f"""
 SELECT * FROM (
-    SELECT said.*, row_number() OVER (PARTITION BY room_id ORDER BY kind = 'notice', place) AS rank
+    SELECT said.*, row_number() OVER (PARTITION BY room_id ORDER BY {_ORDER}) AS rank
     FROM said WHERE state IN ('queued', 'attempted')
     AND room_id NOT IN (SELECT room_id FROM room WHERE membership = 'invited')
-) WHERE rank = 1 ORDER BY kind = 'notice', place
+) WHERE rank = 1 ORDER BY {_ORDER}
 """
 
 
 def admit_said(tx: Transaction, rows: Sequence[NewSaid], turn_id: str | None, now: int) -> int:
     """Queue what is not queued yet, in the order given; how many were new."""
-    return sum(
-        tx.execute(
-            "INSERT INTO said (id, kind, room_id, event_type, content, thread, reply_to, after_said, turn_id, queued_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
-            (
-                row.id,
-                row.kind,
-                row.room_id,
-                row.event_type,
-                json.dumps(row.content),
-                row.thread,
-                row.reply_to,
-                row.after_said,
-                turn_id,
-                now,
-            ),
-        ).rowcount
-        for row in rows
+    return sum(_admit(tx, row, turn_id, now) for row in rows)
+
+
+def _admit(tx: Transaction, row: NewSaid, turn_id: str | None, now: int) -> bool:
+    new = tx.execute(
+        "INSERT INTO said"
+        " (id, kind, room_id, event_type, content, thread, reply_to, after_said, thread_said, edits, turn_id, queued_at)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (id) DO NOTHING",
+        (
+            row.id,
+            row.kind,
+            row.room_id,
+            row.event_type,
+            json.dumps(row.content),
+            row.thread,
+            row.reply_to,
+            row.after_said,
+            row.thread_said,
+            row.edits,
+            turn_id,
+            now,
+        ),
     )
+    if new.rowcount and row.edits:
+        tx.execute(
+            "UPDATE said SET state = 'superseded' WHERE edits = ? AND state = 'queued' AND place < ?", (row.edits, new.lastrowid)
+        )
+    return bool(new.rowcount)
 
 
 def next_said(tx: Transaction) -> list[Said]:
@@ -55,7 +66,7 @@ def next_said(tx: Transaction) -> list[Said]:
 def next_said_in(tx: Transaction, room_id: str) -> Said | None:
     """The row whose turn it is in one room."""
     row = tx.execute(
-        "SELECT * FROM said WHERE room_id = ? AND state IN ('queued', 'attempted') ORDER BY kind = 'notice', place LIMIT 1",
+        f"SELECT * FROM said WHERE room_id = ? AND state IN ('queued', 'attempted') ORDER BY {_ORDER} LIMIT 1",
         (room_id,),
     ).fetchone()
     return _said(row) if row else None
@@ -74,6 +85,21 @@ def read_said_by_event(tx: Transaction, event_id: str) -> Said | None:
     """The row that became this event: how a reply to her is known."""
     row = tx.execute("SELECT * FROM said WHERE event_id = ?", (event_id,)).fetchone()
     return _said(row) if row else None
+
+
+def read_related(tx: Transaction, said: Said) -> dict[str, str]:
+    """Said id → event id of those said rows that a row relates to, where they have been sent."""
+    found = {}
+    for said_id in {said.after_said, said.thread_said, said.edits} - {None}:
+        row = tx.execute("SELECT event_id FROM said WHERE id = ? AND event_id IS NOT NULL", (said_id,)).fetchone()
+        if row and said_id:
+            found[said_id] = str(row["event_id"])
+    return found
+
+
+def count_edits(tx: Transaction, said_id: str) -> int:
+    """How many edits of a row were ever queued, those included that a newer one replaced."""
+    return int(tx.execute("SELECT count(*) FROM said WHERE edits = ?", (said_id,)).fetchone()[0])
 
 
 def mark_attempted(tx: Transaction, said_id: str, device_id: str, now: int, *, renewed: bool = False) -> None:
@@ -132,4 +158,6 @@ def _said(row: sqlite3.Row) -> Said:
         not_before=row["not_before"],
         tries=row["tries"],
         reason=row["reason"],
+        thread_said=row["thread_said"],
+        edits=row["edits"],
     )

@@ -1,9 +1,11 @@
 """Rule: which said row may go out now, how long another waits, and what an answer of the homeserver comes to.
 
 1. A room's rows go out in order, so a room waits for the row whose turn it is, and no room waits for another.
-2. Rate limits count the account, not the room. Under one, no notice goes before a reply, in whatever room; rows that have been
-   limited go one at a time, the one that was turned away most often first, so that a long reply starves no other room.
-3. A wait is bounded and kept with the row: as long as the homeserver said (at most an hour), or a back-off that doubles.
+2. Rate limits count the account, not the room. Under one, no notice goes before a reply and no edit before either, in whatever
+   room; rows that have been limited go one at a time, the one that was turned away most often first, so that a long reply starves
+   no other room.
+3. A wait is bounded and kept with the row: as long as the homeserver said (at most an hour), or a back-off that doubles. An edit
+   waits longer than it was told, so that what the account may send meanwhile is there for words.
 4. A row that was attempted more than 20 h ago, or from another device, may be there although the homeserver has forgotten its
    transaction id (24 h, per device): the room's history is read before it is sent.
 """
@@ -20,6 +22,8 @@ MEMORY_MS = 20 * 3_600_000
 LIMIT_MAX_MS = 3_600_000
 LIMIT_MARGIN_MS = 20
 """Synapse rounds down what it tells."""
+EDIT_PATIENCE_MS = 10_000
+"""What an edit that was limited waits more: two events at Synapse's default rate."""
 BACKOFF_FIRST_MS = 500
 LIMITED = "limited: "
 """How the reason of a row that waits for a rate limit begins."""
@@ -56,8 +60,9 @@ Setback: TypeAlias = Wait | GiveUp
 def pick_due(rows: Sequence[Said], busy: Collection[str], now: int) -> Due:
     """`rows`: of each room the one whose turn it is. `busy`: rooms that are being spoken in already."""
     limits = any(_limited(row) for row in rows)
-    replies_first = limits and any(not _notice(row) and (_limited(row) or row.not_before <= now) for row in rows)
-    turn = [row for row in rows if not (_notice(row) and replies_first)]
+    # Under a limit, nothing goes before what weighs more and would go now, or has been turned away.
+    allowed = min((_rank(row) for row in rows if limits and (_limited(row) or row.not_before <= now)), default=_EDIT)
+    turn = [row for row in rows if _rank(row) <= allowed]
     due = sorted((row for row in turn if row.not_before <= now and row.room_id not in busy), key=_precedence)
     limited = [row for row in due if _limited(row)]
     one_out = any(_limited(row) and row.room_id in busy for row in rows)
@@ -68,15 +73,19 @@ def pick_due(rows: Sequence[Said], busy: Collection[str], now: int) -> Due:
 
 def may_follow(row: Said, said: Said, now: int) -> bool:
     """Whether a room's next row goes out at once after the one just said; if not, it is for the next round to decide."""
-    return row.not_before <= now and not _notice(row) and not _limited(said)
+    return row.not_before <= now and _rank(row) == 0 and not _limited(said)
 
 
-def _precedence(row: Said) -> tuple[bool, int, int]:
-    return _notice(row), -row.tries, row.place
+def _precedence(row: Said) -> tuple[int, int, int]:
+    return _rank(row), -row.tries, row.place
 
 
-def _notice(row: Said) -> bool:
-    return row.kind is SaidKind.NOTICE
+_EDIT = 2
+
+
+def _rank(row: Said) -> int:
+    """Replies and reactions, then notices, then edits."""
+    return {SaidKind.NOTICE: 1, SaidKind.EDIT: _EDIT}.get(row.kind, 0)
 
 
 def _limited(row: Said) -> bool:
@@ -91,10 +100,11 @@ def must_look_first(row: Said, device_id: str, now: int) -> bool:
     return row.device_id != device_id or row.attempted_at is None or not 0 <= now - row.attempted_at <= MEMORY_MS
 
 
-def plan_setback(error: MatrixError, tries: int, now: int, backoff_max_ms: int) -> Setback:
+def plan_setback(error: MatrixError, row: Said, now: int, backoff_max_ms: int) -> Setback:
     """What an error of the homeserver means for the row; MatrixUnauthorised is the mouth's, not the row's."""
     if isinstance(error, MatrixLimited):
-        return Wait(now + min(error.retry_after_ms + LIMIT_MARGIN_MS, LIMIT_MAX_MS), f"{LIMITED}{error}")
+        told = error.retry_after_ms + (EDIT_PATIENCE_MS if row.kind is SaidKind.EDIT else LIMIT_MARGIN_MS)
+        return Wait(now + min(told, LIMIT_MAX_MS), f"{LIMITED}{error}")
     if isinstance(error, MatrixUnreachable) or (isinstance(error, MatrixRefused) and error.code in CURABLE):
-        return Wait(now + min(BACKOFF_FIRST_MS * 2 ** min(tries, 20), backoff_max_ms), str(error))
+        return Wait(now + min(BACKOFF_FIRST_MS * 2 ** min(row.tries, 20), backoff_max_ms), str(error))
     return GiveUp(str(error))

@@ -20,7 +20,7 @@ from mind_body.crash import crash_point
 from mind_body.errors import MatrixError, MatrixUnauthorised, MindBodyError
 from mind_body.home import Home
 from mind_body.log import Journal
-from mind_body.matrix.events import Event, Message, Reaction
+from mind_body.matrix.events import Edit, Event, Message, Reaction
 from mind_body.matrix.relations import relate_content
 from mind_body.matrix.wire import MessagesPage
 from mind_body.mind import outbox
@@ -32,7 +32,7 @@ from mind_body.mouth.speak import GiveUp, Wait, may_follow, must_look_first, pic
 HISTORY_SLACK_MS = 24 * 3_600_000
 """How far two clocks may disagree: what is older than the attempt by more than this cannot be its event."""
 
-WORDS = {SaidKind.SAY: "message", SaidKind.NOTICE: "notice", SaidKind.REACTION: "reaction"}
+WORDS = {SaidKind.SAY: "message", SaidKind.NOTICE: "notice", SaidKind.REACTION: "reaction", SaidKind.EDIT: "newer text"}
 """For the journal."""
 
 
@@ -135,13 +135,15 @@ class Voice:
     async def _find_or_send(self, row: Said) -> str | None:
         """The event's id; None where the row was refused here."""
         renewed = False
+        with self._mind.read() as tx:
+            related = outbox.read_related(tx, row)
         if must_look_first(row, self._identity.device_id, self._now()):
-            found = await self._find_in_history(row)
+            found = await self._find_in_history(row, {row.reply_to, row.thread, *related.values()})
             if found is not None:
                 self._note(row, "said.found", f"A {WORDS[row.kind]} that was attempted before is in the history of {row.room_id}.")
                 return found
             renewed = True
-        content = self._content(row)
+        content = relate_content(row, related)
         if content is None:
             self._give_up(row, "what it relates to was never sent")
             return None
@@ -154,16 +156,11 @@ class Voice:
         crash_point("voice.sent")
         return event_id
 
-    def _content(self, row: Said) -> dict[str, Any] | None:
-        with self._mind.read() as tx:
-            after = outbox.read_said(tx, row.after_said) if row.after_said else None
-        after_event = after.event_id if after else None
-        if row.kind is SaidKind.REACTION and not (row.reply_to or after_event):
-            return None
-        return relate_content(row, after_event)
+    async def _find_in_history(self, row: Said, before: set[str | None]) -> str | None:
+        """Our event by the said id in its content, or by its transaction id where the content was redacted.
 
-    async def _find_in_history(self, row: Said) -> str | None:
-        """Our event by the said id in its content, or by its transaction id where the content was redacted."""
+        `before`: events that it relates to, so that it cannot be older than they are.
+        """
         oldest = (row.attempted_at or row.queued_at) - HISTORY_SLACK_MS
         start: str | None = None
         while True:
@@ -173,13 +170,13 @@ class Voice:
                     return event.event_id
             # All of a page: one stranger's event may bear any date.
             past = all(event.sent_at < oldest for event in page.events) if page.events else False
-            answered = any(event.event_id in {row.reply_to, row.thread} for event in page.events)
+            answered = any(event.event_id in before for event in page.events)
             if page.end is None or page.end == start or past or answered:
                 return None
             start = page.end
 
     def _set_back(self, row: Said, error: MatrixError) -> bool:
-        setback = plan_setback(error, row.tries, self._now(), int(self._look_s * 1000))
+        setback = plan_setback(error, row, self._now(), int(self._look_s * 1000))
         match setback:
             case Wait(until, reason):
                 with self._mind.write() as tx:
@@ -213,4 +210,4 @@ class Voice:
 
 
 def _said_id(event: Event) -> str | None:
-    return event.said_id if isinstance(event, Message | Reaction) else None
+    return event.said_id if isinstance(event, Message | Edit | Reaction) else None

@@ -23,8 +23,12 @@ def mind(tmp_path: Path) -> Iterator[Mind]:
     opened.close()
 
 
-def new_said(said_id: str, room_id: str = "!a:x", kind: SaidKind = SaidKind.SAY, body: str = "hi") -> NewSaid:
-    return NewSaid(said_id, kind, room_id, "m.room.message", {"msgtype": "m.text", "body": body})
+def new_said(said_id: str, room_id: str = "!a:x", kind: SaidKind = SaidKind.SAY, body: str = "hi", **more: str) -> NewSaid:
+    return NewSaid(said_id, kind, room_id, "m.room.message", {"msgtype": "m.text", "body": body}, **more)
+
+
+def new_edit(said_id: str, of: str = "p") -> NewSaid:
+    return new_said(said_id, kind=SaidKind.EDIT, edits=of)
 
 
 def admit(mind: Mind, *rows: NewSaid, now: int = 1) -> int:
@@ -68,6 +72,72 @@ def test_replies_go_before_notices_and_among_themselves_in_order(mind: Mind) -> 
         with mind.write() as tx:
             outbox.mark_refused(tx, ids[0], "test")
     assert order == ["s1", "s2", "n1", "b1"]
+
+
+def test_an_edit_goes_after_everything_else_in_its_room(mind: Mind) -> None:
+    admit(mind, new_edit("e1"), new_said("n1", kind=SaidKind.NOTICE), new_said("s1"))
+    order = []
+    while ids := next_ids(mind):
+        order += ids
+        with mind.read() as tx:
+            following = outbox.next_said_in(tx, "!a:x")
+        assert following is not None
+        assert following.id == ids[0]
+        with mind.write() as tx:
+            outbox.mark_refused(tx, ids[0], "test")
+    assert order == ["s1", "n1", "e1"]
+
+
+def test_a_newer_edit_takes_the_place_of_one_that_nobody_tried_to_send(mind: Mind) -> None:
+    admit(mind, new_edit("e1"), new_edit("other", of="q"))
+    with mind.write() as tx:
+        outbox.mark_attempted(tx, "e1", "DEVICE", 10)
+    admit(mind, new_edit("e2"))
+    admit(mind, new_edit("e3"))
+    admit(mind, new_edit("e2"))
+    states = {said_id: read(mind, said_id).state for said_id in ("e1", "e2", "e3", "other")}
+    assert states == {
+        "e1": SaidState.ATTEMPTED,
+        "e2": SaidState.SUPERSEDED,
+        "e3": SaidState.QUEUED,
+        "other": SaidState.QUEUED,
+    }
+    with mind.read() as tx:
+        assert outbox.count_edits(tx, "p") == 3
+
+
+@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.sampled_from(["admit", "attempt", "send", "again"]), max_size=20), st.integers(0, 10**9))
+def test_whatever_happens_between_edits_at_most_one_waits_unattempted_and_it_is_the_newest(
+    mind: Mind, steps: list[str], run: int
+) -> None:
+    made: list[str] = []
+    target = f"p{run}-{len(steps)}"
+    for number, step in enumerate(steps):
+        if step == "admit":
+            made.append(f"{target}.{number}")
+            admit(mind, new_edit(made[-1], of=target))
+        elif step == "again" and made:
+            assert admit(mind, new_edit(made[0], of=target)) == 0
+        waiting = [one for one in made if read(mind, one).state in {SaidState.QUEUED, SaidState.ATTEMPTED}]
+        if waiting and step in {"attempt", "send"}:
+            with mind.write() as tx:
+                outbox.mark_attempted(tx, waiting[0], "D", number)
+                if step == "send":
+                    outbox.mark_sent(tx, waiting[0], f"${waiting[0]}")
+        queued = [one for one in made if read(mind, one).state is SaidState.QUEUED]
+        assert queued in ([], made[-1:])
+    with mind.write() as tx:
+        tx.execute("DELETE FROM said")
+
+
+def test_what_a_row_relates_to_is_known_when_that_has_been_sent(mind: Mind) -> None:
+    admit(mind, new_said("root"), new_said("first"), new_said("late", thread_said="root", after_said="first", edits="gone"))
+    late = read(mind, "late")
+    with mind.write() as tx:
+        assert outbox.read_related(tx, late) == {}
+        outbox.mark_sent(tx, "root", "$root")
+        assert outbox.read_related(tx, late) == {"root": "$root"}
 
 
 def test_what_is_queued_for_a_room_waits_until_she_has_joined_it(mind: Mind) -> None:

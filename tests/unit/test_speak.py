@@ -49,6 +49,26 @@ def test_while_a_reply_is_limited_no_notice_takes_its_place() -> None:
     assert ids(limited_notice, row("r", not_before=NOW + 5, reason="away")) == ["n"]
 
 
+def test_an_edit_goes_last_and_under_a_limit_after_everything_else() -> None:
+    edit, notice, reply = row("e", kind=SaidKind.EDIT), row("n", kind=SaidKind.NOTICE), row("r")
+    assert ids(edit, notice, reply) == ["r", "n", "e"]
+    assert ids(edit, row("n", kind=SaidKind.NOTICE, reason=LIMITED, not_before=NOW + 5)) == []
+    limited_edit = row("e", kind=SaidKind.EDIT, reason=LIMITED)
+    assert ids(limited_edit, notice) == ["n"]
+    assert ids(limited_edit, row("n", kind=SaidKind.NOTICE, not_before=NOW + 5)) == ["e"]
+    assert not may_follow(edit, reply, NOW)
+
+
+def test_a_limited_edit_leaves_room_for_words() -> None:
+    def waits(kind: SaidKind) -> int:
+        setback = plan_setback(MatrixLimited("429", 5_000), row("a", kind=kind), NOW, 30_000)
+        assert isinstance(setback, Wait)
+        return setback.until - NOW
+
+    assert waits(SaidKind.EDIT) - waits(SaidKind.NOTICE) > 9_000
+    assert waits(SaidKind.NOTICE) == waits(SaidKind.SAY)
+
+
 def test_limited_rows_go_one_at_a_time_the_most_refused_first() -> None:
     often, once, fresh = row("a", tries=3, reason=LIMITED), row("b", tries=1, reason=LIMITED), row("c")
     assert ids(often, once, fresh) == ["a", "c"]
@@ -65,7 +85,7 @@ def test_after_a_limited_row_the_next_of_the_room_is_for_the_round_to_decide() -
 @given(
     st.lists(
         st.tuples(
-            st.sampled_from([SaidKind.SAY, SaidKind.NOTICE]),
+            st.sampled_from([SaidKind.SAY, SaidKind.NOTICE, SaidKind.EDIT]),
             st.integers(-10, 10),
             st.integers(0, 3),
             st.sampled_from(["", LIMITED, "x"]),
@@ -100,7 +120,7 @@ def test_history_is_read_where_the_homeserver_may_have_forgotten(columns: dict[s
 
 @given(st.integers(0, 10**12), st.integers(0, 10**6))
 def test_a_told_wait_is_kept_and_bounded(told: int, tries: int) -> None:
-    setback = plan_setback(MatrixLimited("429", told), tries, NOW, 30_000)
+    setback = plan_setback(MatrixLimited("429", told), row("a", tries=tries), NOW, 30_000)
     assert isinstance(setback, Wait)
     assert min(told, LIMIT_MAX_MS) <= setback.until - NOW <= LIMIT_MAX_MS
 
@@ -108,7 +128,7 @@ def test_a_told_wait_is_kept_and_bounded(told: int, tries: int) -> None:
 @given(st.integers(0, 10**6))
 def test_a_back_off_is_bounded_and_never_none(tries: int) -> None:
     for error in (MatrixUnreachable("away"), MatrixRefused("full", "M_RESOURCE_LIMIT_EXCEEDED")):
-        setback = plan_setback(error, tries, NOW, 30_000)
+        setback = plan_setback(error, row("a", tries=tries), NOW, 30_000)
         assert isinstance(setback, Wait)
         assert 0 < setback.until - NOW <= 30_000
 
@@ -116,4 +136,4 @@ def test_a_back_off_is_bounded_and_never_none(tries: int) -> None:
 @pytest.mark.parametrize("code", ["M_FORBIDDEN", "M_TOO_LARGE", "M_DUPLICATE_ANNOTATION", "M_BAD_JSON"])
 def test_what_sending_again_does_not_change_is_given_up(code: str) -> None:
     error: MatrixError = MatrixRefused("no", code)
-    assert plan_setback(error, 0, NOW, 30_000) == GiveUp("no")
+    assert plan_setback(error, row("a"), NOW, 30_000) == GiveUp("no")

@@ -1,6 +1,8 @@
 """X2: what she says, rendered and split so that no part breaks a character, a fence or the homeserver's limit."""
 
+from dataclasses import replace
 from html.parser import HTMLParser
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -11,7 +13,7 @@ from mind_body.matrix.markdown import ALLOWED_TAGS, render_html
 from mind_body.matrix.relations import relate_content
 from mind_body.matrix.speech import CONTENT_MAX, clean_text, measure_content, render_reaction, render_say
 from mind_body.matrix.split import Part, split_text
-from mind_body.mind.records import NewSaid
+from mind_body.mind.records import NewSaid, SaidKind
 from tests.builders import make_said
 
 FAMILY = "👩‍👩‍👧‍👦"
@@ -199,11 +201,17 @@ def test_a_content_carries_its_said_id_and_mentions_whom_it_names() -> None:
     assert say("hello @room")[0].content["m.mentions"] == {}
 
 
+def related(row: NewSaid, **events: str) -> dict[str, Any]:
+    content = relate_content(make_said(row), events)
+    assert content is not None
+    return content
+
+
 def test_only_the_first_part_replies_and_all_are_in_the_thread() -> None:
     rows = say("word " * 15_000, thread="$root", reply_to="$asked")
     assert [row.reply_to for row in rows] == ["$asked"] + [None] * (len(rows) - 1)
     assert {row.thread for row in rows} == {"$root"}
-    first, second = relate_content(make_said(rows[0]), None), relate_content(make_said(rows[1]), None)
+    first, second = related(rows[0]), related(rows[1])
     assert first["m.relates_to"] == {
         "rel_type": "m.thread",
         "event_id": "$root",
@@ -217,19 +225,37 @@ def test_only_the_first_part_replies_and_all_are_in_the_thread() -> None:
 def test_relations_leave_room_for_the_homeservers_own_fields() -> None:
     longest = "$" + "x" * 254
     (row,) = say("hi", thread=longest, reply_to=longest)
-    assert measure_content(relate_content(make_said(row), None)) - measure_content(row.content) < 1024
+    assert measure_content(related(row)) - measure_content(row.content) < 1024
 
 
 def test_a_plain_answer_has_no_relation_and_a_reply_has_one() -> None:
-    assert "m.relates_to" not in relate_content(make_said(say("hi")[0]), None)
-    assert relate_content(make_said(say("hi", reply_to="$a")[0]), None)["m.relates_to"] == {"m.in_reply_to": {"event_id": "$a"}}
+    assert "m.relates_to" not in related(say("hi")[0])
+    assert related(say("hi", reply_to="$a")[0])["m.relates_to"] == {"m.in_reply_to": {"event_id": "$a"}}
 
 
 def test_a_reaction_names_its_event_when_it_is_sent() -> None:
     row = render_reaction("said-2", "!r:x", "👍", "$liked")
     assert row.event_type == "m.reaction"
-    content = relate_content(make_said(row), None)
+    content = related(row)
     assert content == {SAID_KEY: "said-2", "m.relates_to": {"rel_type": "m.annotation", "event_id": "$liked", "key": "👍"}}
+
+
+def test_what_is_in_the_thread_of_a_said_row_names_its_event_and_stands_alone_where_that_never_came() -> None:
+    row = replace(say("hi")[0], thread_said="root", after_said="first")
+    assert related(row, root="$root", first="$first")["m.relates_to"] == {
+        "rel_type": "m.thread",
+        "event_id": "$root",
+        "m.in_reply_to": {"event_id": "$first"},
+        "is_falling_back": False,
+    }
+    assert related(row, root="$root")["m.relates_to"]["is_falling_back"] is True
+    assert "m.relates_to" not in related(row)
+
+
+def test_an_edit_replaces_the_event_of_its_row_and_is_nothing_without_one() -> None:
+    row = replace(say("hi")[0], kind=SaidKind.EDIT, edits="first", thread_said="root")
+    assert related(row, root="$root", first="$first")["m.relates_to"] == {"rel_type": "m.replace", "event_id": "$first"}
+    assert relate_content(make_said(row), {"root": "$root"}) is None
 
 
 @given(st.text() | st.just("\ud800\0\r\nx"))

@@ -3,7 +3,7 @@
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -374,3 +374,79 @@ async def test_a_reaction_to_what_was_refused_is_given_up(autojump_clock: MockCl
     await stage.say_all()
     assert stage.row("s2").state is SaidState.REFUSED
     assert stage.homeserver.sent == []
+
+
+def progress(number: int = 0) -> NewSaid:
+    """The notice in the thread (0), or its nth edit."""
+    body = f"at work: {number}"
+    if number == 0:
+        return make_new_said("p", kind=SaidKind.NOTICE, body=body, thread_said="root")
+    new = {"msgtype": "m.notice", "body": body}
+    content = {**new, "body": f"* {body}", "m.new_content": new, SAID_KEY: f"p.{number}"}
+    return NewSaid(f"p.{number}", SaidKind.EDIT, "!a:example.org", "m.room.message", content, edits="p")
+
+
+def root() -> NewSaid:
+    return make_new_said("root", kind=SaidKind.NOTICE, body="I work on this")
+
+
+async def test_the_messages_of_a_thread_are_queued_before_its_root_is_sent_and_edits_find_their_event(
+    autojump_clock: MockClock, stage: Stage
+) -> None:
+    stage.queue(progress(1), root(), progress())
+    await stage.say_all()
+    (_, first, _), (_, second, in_thread), (_, third, edit) = stage.homeserver.sent
+    assert (first, second, third) == ("root", "p", "p.1")
+    assert in_thread["m.relates_to"]["event_id"] == "$event-1"
+    assert edit["m.relates_to"] == {"rel_type": "m.replace", "event_id": "$event-2"}
+    assert edit["m.new_content"] == {"msgtype": "m.notice", "body": "at work: 1"}
+
+
+async def test_an_edit_of_what_was_refused_is_dropped_and_a_thread_without_a_root_goes_on_in_the_room(
+    autojump_clock: MockClock, stage: Stage
+) -> None:
+    stage.homeserver.faults = [MatrixRefused("403", "M_FORBIDDEN")]
+    stage.queue(root(), progress(), progress(1))
+    await stage.say_all()
+    assert stage.homeserver.bodies() == ["at work: 0", "* at work: 1"]
+    assert "m.relates_to" not in stage.homeserver.sent[0][2]
+    stage.homeserver.faults = [MatrixRefused("403", "M_FORBIDDEN")]
+    stage.queue(make_new_said("q", kind=SaidKind.NOTICE), replace(progress(2), edits="q"))
+    await stage.say_all()
+    assert stage.row("p.2").state is SaidState.REFUSED
+    assert len(stage.homeserver.sent) == 2
+
+
+async def test_under_a_limit_words_go_first_and_edits_are_few_and_newest(autojump_clock: MockClock, stage: Stage) -> None:
+    stage.homeserver.rate = token_bucket(0.2, 3)
+    stage.queue(root(), progress())
+    async with stage.speaking() as voice:
+        for number in range(1, 61):
+            stage.queue(progress(number))
+            voice.look()
+            await trio.sleep(2)
+        asked_at = trio.current_time()
+        stage.queue(make_new_said("s1", "!b:example.org", body="an answer"), make_new_said("s2", body="another"))
+        voice.look()
+        await stage.until(lambda: "another" in stage.homeserver.bodies() and bool(stage.homeserver.bodies("!b:example.org")))
+        # At the worst every token was an edit's; both words have the next two, and no edit goes in between.
+        assert trio.current_time() - asked_at < 11
+        await stage.until(lambda: stage.unsent() == 0)
+    edits = [content["m.new_content"]["body"] for _, txn, content in stage.homeserver.sent if txn.startswith("p.")]
+    assert edits[-1] == "at work: 60"
+    assert len(edits) < 30
+    assert [int(body.split()[-1]) for body in edits] == sorted(int(body.split()[-1]) for body in edits)
+
+
+async def test_an_old_attempt_at_an_edit_is_found_in_the_history(autojump_clock: MockClock, stage: Stage) -> None:
+    stage.queue(root(), progress())
+    await stage.say_all()
+    stage.homeserver.lose_answers = 1
+    stage.queue(progress(1))
+    async with stage.speaking():
+        await stage.until(lambda: len(stage.homeserver.sent) == 3)
+    stage.homeserver.transactions.clear()
+    stage.device_id = "OTHER"
+    await stage.say_all()
+    assert len(stage.homeserver.sent) == 3
+    assert stage.row("p.1").event_id == "$event-3"
