@@ -8,6 +8,7 @@
 3. It dies with the thread that started it, and its pid namespace with it: nothing that it forked survives.
 """
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -30,6 +31,10 @@ ETC = (
     "/etc/nsswitch.conf",
     "/etc/localtime",
 )
+KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr", "/proc/acpi", "/proc/scsi")
+"""What the kernel lets its own root write, whatever a user namespace calls him; bwrap looks only at the directories' modes."""
+COVERED = KERNEL if os.geteuid() == 0 else ()
+"""An ordinary user may write none of it, and where /proc is masked he may not bind it either."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,9 @@ def render_bwrap(sandbox: Sandbox, argv: Sequence[str], bwrap: str = "bwrap") ->
         *_each("--ro-bind-try", MERGED),
         *_each("--ro-bind-try", ETC),
         *("--proc", "/proc"),
+        *_each("--ro-bind-try", COVERED),
         *("--dev", "/dev"),
+        *("--tmpfs", "/dev/shm"),  # noqa: S108 - inside
         *("--tmpfs", "/tmp"),  # noqa: S108 - inside
         *("--tmpfs", "/run"),
         *("--tmpfs", sandbox.home),
@@ -62,6 +69,7 @@ def render_bwrap(sandbox: Sandbox, argv: Sequence[str], bwrap: str = "bwrap") ->
         *_pairs("--bind", sandbox.writable),
         *("--remount-ro", "/"),
         *("--remount-ro", "/run"),
+        *("--remount-ro", "/dev"),
     ]
     return [*FENCE, bwrap, *namespaces, *identity, *fate, *mounts, "--chdir", sandbox.cwd, "--", *argv]
 

@@ -28,6 +28,7 @@ def walk(told: dict[str, Any]) -> dict[str, Any]:
         "environ": dict(os.environ),
         "descriptors": {name: read_link(f"/proc/self/fd/{name}") for name in names("/proc/self/fd")},
         "root": names("/"),
+        "home": names("/home"),
         "etc": names("/etc"),
         "read": [path for path in told["paths"] if can_read(path)],
         "written": sorted({*writable_places(), *(path for path in told["paths"] if can_write(path))}),
@@ -44,7 +45,15 @@ def walk(told: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-KERNEL = ("/proc/sys/kernel/core_pattern", "/proc/sysrq-trigger", "/proc/sys/kernel/modprobe", "/proc/kcore", "/proc/kmsg")
+KERNEL = (
+    "/proc/sys/kernel/core_pattern",
+    "/proc/sysrq-trigger",
+    "/proc/sys/kernel/modprobe",
+    "/proc/irq/default_smp_affinity",
+    "/proc/mtrr",
+    "/proc/kcore",
+    "/proc/kmsg",
+)
 
 
 def names(path: str) -> list[str]:
@@ -77,14 +86,14 @@ def can_write(path: str) -> bool:
     with contextlib.suppress(OSError):
         if Path(path).is_dir():
             return try_make(path)
-        with Path(path).open("ab"):
-            return True
+        os.close(os.open(path, os.O_WRONLY | os.O_APPEND))
+        return True
     return False
 
 
 def can_open(path: str) -> bool:
     with contextlib.suppress(OSError):
-        os.close(os.open(path, os.O_WRONLY if path.startswith("/proc/sys") else os.O_RDONLY))
+        os.close(os.open(path, os.O_RDONLY if path in {"/proc/kcore", "/proc/kmsg"} else os.O_WRONLY))
         return True
     return False
 
