@@ -10,6 +10,7 @@
 5. An interrupt that was written clears nothing: `busy` falls when the turn's end is seen. Write it with `cancel_queued`.
 6. After `Record` there is no run: facts of the next one begin empty, with the child that is there. `decide_leave` is for a child
    without a run.
+7. A step that cannot be written (its pipe is broken) is noted as taken all the same: the ladder goes on by its bounds.
 """
 
 from dataclasses import dataclass, field
@@ -41,7 +42,7 @@ class Standing(StrEnum):
     """Spawned, has not answered its first control request."""
     READY = "ready"
     DEAF = "deaf"
-    """It lives, and its stdout or our stdin to it is closed: nothing more can be asked of it."""
+    """Its stdout or our stdin to it is closed, and it has not exited (most often it does so at once)."""
     GONE = "gone"
     """It has exited, or could not be spawned (then `words` says why)."""
 
@@ -63,6 +64,8 @@ class Why(StrEnum):
     """It did not come up, or its window is too small to work in."""
     LEFTOVER = "leftover"
     """The work is done, and background work of it will not end."""
+    LINGERED = "lingered"
+    """No run wants the child any more: `decide_leave` alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +83,7 @@ class Child:
     standing: Standing
     started_at: int
     """When it was spawned, or when this run took it over."""
+    deaf_at: int | None = None
     gone_at: int | None = None
     drained: bool = False
     """Both its streams have come to their end."""
@@ -92,10 +96,13 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """The newest `WriteFlush`. Each one replaces this record; `tries` and `kept_bytes` are carried on."""
+    """The newest `WriteFlush`; each one replaces this record."""
 
     ask: "Ask"
+    reason: str
     asked_at: int
+    asked_prefix_tokens: int
+    """The prefix when it was asked: what it grows by is counted from there, where that is beyond all bounds already."""
     started_at: int | None = None
     """When it was folded in, or its own turn began."""
     over: bool = False
@@ -103,16 +110,17 @@ class Flush:
     answer_bytes: int | None = None
     """UTF-8 bytes of the answer that turn ended with, if it ended well and said anything."""
     kept_bytes: int | None = None
-    """Those of the answer before it, where `ask` is `shorter`."""
+    """Those of the long answer before it, where `ask` is `shorter`; the driver keeps that text too."""
     interrupted_at: int | None = None
     """When `Interrupt(Why.OVERRAN)` was written for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """The steps already taken to end it. `why` is that of the first `Interrupt` that was not for a flush's overrun."""
+    """The steps already taken to end it. `why` and `reason` are those of its first step."""
 
     why: Why | None = None
+    reason: str = ""
     interrupted_at: int | None = None
     ended_at: int | None = None
     """`EndSession` was written."""
@@ -176,14 +184,17 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Feed:
-    """Write the message that `next_message` names. Note: fed + 1, last_write_at, busy, the next message."""
+    """Write the message that `next_message` names. Note: fed + 1, last_write_at, busy, no result any more, the next message.
+
+    What is still queued when the run ends is left to whoever takes the work up.
+    """
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class WriteFlush:
-    """Write the flush message of this kind. Note: a new `Flush`, last_write_at, busy."""
+    """Write the flush message of this kind. Note: a new `Flush` with this ask and reason, last_write_at, busy."""
 
     ask: Ask
     reason: str
@@ -202,7 +213,7 @@ class StoreHandoff:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Note: `flush.interrupted_at` for OVERRAN while the ladder has no `why`; else `ladder.why` and `ladder.interrupted_at`."""
+    """Note: for OVERRAN `flush.interrupted_at`; for every other `why` the ladder's `why`, `reason` and `interrupted_at`."""
 
     why: Why
     reason: str
@@ -210,7 +221,10 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class EndSession:
-    """Write the control request. Note: `ladder.ended_at`, and `why` where it has none."""
+    """Write the control request. Note: `ladder.ended_at`; and `why`, `reason` where the ladder has none."""
+
+    why: Why
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,6 +287,7 @@ class Constants:
     tool_limit_max_ms: int = 3_600_000
     """The most that is believed of a tool's own limit."""
     exit_drain_ms: int = 2_000
+    """To read what is left after its exit; and for it to exit after its streams closed."""
     run_limit_ms: int = 86_400_000
     """A run is asked for its hand-off after a day, whatever it is at: the bound that every run has."""
 
