@@ -50,29 +50,36 @@ class ClaudeFiles:
             (self.config_dir / "prompts").mkdir(mode=0o700, exist_ok=True)
             (self.config_dir / name).write_text(instructions, encoding="utf-8", errors="replace")
             (self.config_dir / SETTINGS_FILE).write_text(SETTINGS)
-            self._mend()
+            mend_state(self.config_dir)
         except OSError as error:
             raise StorageError(f"{self.config_dir} could not be written ({error.strerror})") from error
         return name
 
     def check_resumable(self, session_id: str, leaf: str) -> None:
         """Raises SessionGone with the reason."""
-        found = next(iter((self.config_dir / "projects").glob(f"*/{session_id}.jsonl")), None)
-        if found is None:
-            raise SessionGone("the session's transcript is not there")
-        if _read_leaf(found) != leaf:
-            raise SessionGone("the session's transcript does not end with our last recorded turn")
+        check_transcript(self.config_dir, session_id, leaf)
 
-    def _mend(self) -> None:
-        state = self.config_dir / ".claude.json"
-        try:
-            text = state.read_bytes()
-            if text.strip():
-                json.loads(text)
-        except FileNotFoundError:
-            return
-        except ValueError:
-            state.rename(state.with_name(f".claude.json.broken-{now_ms()}"))
+
+def check_transcript(config_dir: Path, session_id: str, leaf: str) -> None:
+    """That the session's transcript ends with our last recorded message. Raises SessionGone with the reason."""
+    found = next(iter((config_dir / "projects").glob(f"*/{session_id}.jsonl")), None)
+    if found is None:
+        raise SessionGone("the session's transcript is not there")
+    if _read_leaf(found) != leaf:
+        raise SessionGone("the session's transcript does not end with our last recorded turn")
+
+
+def mend_state(config_dir: Path) -> None:
+    """Move a truncated state file of the CLI's aside. Raises OSError."""
+    state = config_dir / ".claude.json"
+    try:
+        text = state.read_bytes()
+        if text.strip():
+            json.loads(text)
+    except FileNotFoundError:
+        return
+    except ValueError:
+        state.rename(state.with_name(f".claude.json.broken-{now_ms()}"))
 
 
 def cli_places() -> list[Path]:

@@ -36,12 +36,13 @@ class _OpenRun:
 
 
 class Lease:
-    """A `Purse` for one Mind. One run at a time, opened by whoever holds it."""
+    """A `Purse` for one half of a Mind. One run at a time, opened by whoever holds it. The first of `keys` that is there counts."""
 
-    def __init__(self, home: Home, name: str, journal: Journal) -> None:
+    def __init__(self, home: Home, name: str, journal: Journal, keys: tuple[str, ...] = ("model-key",)) -> None:
         self._home = home
         self._name = name
         self._journal = journal
+        self._keys = [home.credentials / f"{name}.{key}" for key in keys]
         self._run: _OpenRun | None = None
 
     def open_run(self, run_id: str, settled_micro_usd: int) -> None:
@@ -53,7 +54,7 @@ class Lease:
 
     def borrow(self) -> Credential:
         """The model's credential. Raises CredentialError."""
-        return Credential(read_secret(self._home.credentials / f"{self._name}.model-key"))
+        return Credential(read_secret(next((key for key in self._keys if key.exists()), self._keys[0])))
 
     async def reserve(self, call_id: str, ceiling_micro_usd: int) -> Reserved | Declined:
         """May this call be made, if it costs at most so much?"""
