@@ -4,7 +4,9 @@ Each is a question to the facts, true or false, and says nothing about what foll
 itself if nothing is seen before: that is what `Wait` waits for.
 """
 
-from mind_body.self_run.facts import Constants, Facts, Outcome, Standing, Wait
+from mind_body.self_run.actions import Outcome, Wait
+from mind_body.self_run.constants import Constants
+from mind_body.self_run.facts import Facts, Standing
 from mind_body.self_run.ladder import find_call, may_stay, plan_step
 
 

@@ -14,20 +14,9 @@ from enum import StrEnum
 from typing import Final
 
 from mind_body.self_run import conditions as on
-from mind_body.self_run.facts import (
-    Action,
-    Constants,
-    EndSession,
-    Facts,
-    Feed,
-    Interrupt,
-    Reopen,
-    Standing,
-    StoreHandoff,
-    Wait,
-    Why,
-    WriteFlush,
-)
+from mind_body.self_run.actions import Action, EndSession, Feed, Interrupt, Reopen, StoreHandoff, Wait, Why, WriteFlush
+from mind_body.self_run.constants import Constants
+from mind_body.self_run.facts import Facts, Standing
 from mind_body.self_run.ladder import find_call, next_step_at, plan_step, record_end
 
 
@@ -84,8 +73,11 @@ def state_of(facts: Facts) -> State:
         return State.ENDED
     if facts.child.standing is Standing.GONE:
         return State.GONE
-    if facts.ladder.why is not None:
-        return State.LEAVING
+    return _course(facts) if facts.ladder.why is None else State.LEAVING
+
+
+def _course(facts: Facts) -> State:
+    """Where a run is that nobody ends."""
     if facts.child.standing is Standing.DEAF:
         return State.DEAF
     if facts.handoff_stored:
@@ -208,7 +200,7 @@ TABLE: Final = (
         "idle, quiet",
         on.quiet_and_idle,
         "Interrupt",
-        _interrupt(Why.LEFTOVER, "its background work does not end"),
+        _interrupt(Why.LEFTOVER, "its background work will not end"),
         _LEAVING,
     ),
     Row(_WORKING, "quiet", on.quiet, "Interrupt", _interrupt(Why.STALLED, "no line came in time"), _LEAVING),
@@ -244,15 +236,3 @@ TABLE: Final = (
 )
 
 _ROWS: Final = {state: tuple(row for row in TABLE if row.state is state) for state in State}
-
-
-def render_picture() -> str:
-    """The table for the docs: as a Mermaid state diagram, and as rows."""
-    arrows = [f"    {row.state} --> {_target(row)}: {row.when} / {row.does}" for row in TABLE if row.does != "wait"]
-    cells = [f"| {row.state} | {row.when} | {row.does} | {row.to} |" for row in TABLE]
-    diagram = ["```mermaid", "stateDiagram-v2", f"    [*] --> {State.OPENING}", *arrows, "```"]
-    return "\n".join([*diagram, "", "| state | when | do | then |", "| --- | --- | --- | --- |", *cells])
-
-
-def _target(row: Row) -> str:
-    return "[*]" if row.to is State.ENDED else str(row.to)

@@ -15,24 +15,8 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, TypeAlias
 
-
-class Outcome(StrEnum):
-    """What a run came to."""
-
-    RESULT = "result"
-    FLUSHED = "flushed"
-    """Its hand-off is stored and the work is not done: it is taken up again by itself."""
-    NO_RESULT = "no-result"
-    INTERRUPTED = "interrupted"
-    KILLED = "killed"
-    DIED = "died"
-    REFUSED = "refused"
-    """The child would not start, or the provider would not have us."""
-    HELD = "held"
-    BUDGET = "budget"
-    LIMITED = "limited"
+from mind_body.self_run.actions import Ask, Outcome, Why
 
 
 class Standing(StrEnum):
@@ -45,27 +29,6 @@ class Standing(StrEnum):
     """Its stdout or our stdin to it is closed, and it has not exited (most often it does so at once)."""
     GONE = "gone"
     """It has exited, or could not be spawned (then `words` says why)."""
-
-
-class Why(StrEnum):
-    """Why the run is being ended before it ended by itself."""
-
-    STOPPED = "stopped"
-    HELD = "held"
-    SPENT = "spent"
-    LIMITED = "limited"
-    STALLED = "stalled"
-    OVERRAN = "overran"
-    """A flush grew too large, took too long, or went quiet."""
-    FLUSHED = "flushed"
-    """The hand-off is stored: nothing more is wanted of this child."""
-    DEAF = "deaf"
-    UNREADY = "unready"
-    """It did not come up, or its window is too small to work in."""
-    LEFTOVER = "leftover"
-    """The work is done, and background work of it will not end."""
-    LINGERED = "lingered"
-    """No run wants the child any more: `decide_leave` alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +61,7 @@ class Child:
 class Flush:
     """The newest `WriteFlush`; each one replaces this record."""
 
-    ask: "Ask"
+    ask: Ask
     reason: str
     asked_at: int
     asked_prefix_tokens: int
@@ -169,135 +132,3 @@ class Facts:
     limited: str | None = None
     """The plan's limit, and until when, as the gateway or the CLI told it."""
     recorded: bool = False
-
-
-Ask: TypeAlias = Literal["flush", "again", "shorter"]
-"""`flush` once; `again` as a turn of its own after an overrun; `shorter` for an answer over the bound, which is no second flush."""
-
-
-@dataclass(frozen=True, slots=True)
-class Wait:
-    """Nothing is to be done. `until` is monotonic ms; None is until something is seen."""
-
-    until: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Feed:
-    """Write the message that `next_message` names. Note: fed + 1, last_write_at, busy, no result any more, the next message.
-
-    What is still queued when the run ends is left to whoever takes the work up.
-    """
-
-    message: str
-
-
-@dataclass(frozen=True, slots=True)
-class WriteFlush:
-    """Write the flush message of this kind. Note: a new `Flush` with this ask and reason, last_write_at, busy."""
-
-    ask: Ask
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class StoreHandoff:
-    """Store the run's one hand-off. Note: handoff_stored."""
-
-    origin: Literal["model", "record"]
-    cut: bool
-    """The answer is longer than the bound: cut it there, and mark it."""
-    kept: bool = False
-    """The answer is not the newest one but the one before it, since the shorter one did not come."""
-
-
-@dataclass(frozen=True, slots=True)
-class Interrupt:
-    """Note: for OVERRAN `flush.interrupted_at`; for every other `why` the ladder's `why`, `reason` and `interrupted_at`."""
-
-    why: Why
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class EndSession:
-    """Write the control request. Note: `ladder.ended_at`; and `why`, `reason` where the ladder has none."""
-
-    why: Why
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class CloseStdin:
-    """Note: `ladder.closed_at`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Terminate:
-    """SIGTERM to what runs in the sandbox. Note: `ladder.terminated_at`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kill:
-    """SIGKILL to the sandbox's pid namespace. Note: `ladder.killed_at`."""
-
-
-@dataclass(frozen=True, slots=True)
-class Reopen:
-    """The child went before it answered anything: start another, in a session of its own. Note: a new child, reopened, fed = 0.
-
-    Every message already fed waits again, in its order.
-    """
-
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
-class Record:
-    """End the run, once. The child is gone unless `stays`: then it is idle, and may linger for the next brief."""
-
-    outcome: Outcome
-    reason: str
-    stays: bool
-
-
-Action: TypeAlias = (
-    Wait | Feed | WriteFlush | StoreHandoff | Interrupt | EndSession | CloseStdin | Terminate | Kill | Reopen | Record
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Constants:
-    """The table of design §8, in milliseconds and tokens. `scaled` is for tests that cannot wait."""
-
-    ceiling_tokens: int = 300_000
-    flush_headroom_tokens: int = 60_000
-    window_min_tokens: int = 128_000
-    """Below this nothing useful fits between a hand-off and a flush; an unknown window counts as this."""
-    handoff_max_bytes: int = 16 * 1024
-    start_ms: int = 60_000
-    """For a child to answer its first control request, and to tell its window."""
-    flush_grace_ms: int = 900_000
-    escalate_flush_ms: int = 120_000
-    """After each step of the ladder, where a turn is cut short that nobody asked to stop: a flush that overran, a stall."""
-    escalate_stop_ms: int = 10_000
-    """The same, where somebody asked for the end or nothing runs."""
-    stall_ms: int = 600_000
-    """Without a line, while the API is waited for."""
-    tool_limit_max_ms: int = 3_600_000
-    """The most that is believed of a tool's own limit."""
-    exit_drain_ms: int = 2_000
-    """To read what is left after its exit; and for it to exit after its streams closed."""
-    run_limit_ms: int = 86_400_000
-    """A run is asked for its hand-off after a day, whatever it is at: the bound that every run has."""
-
-    def ceiling(self, window_tokens: int | None) -> int:
-        """The prefix at which the flush is asked for."""
-        window = self.window_min_tokens if window_tokens is None else window_tokens
-        return min(self.ceiling_tokens, window - self.flush_headroom_tokens)
-
-    def scaled(self, divisor: int) -> "Constants":
-        """The same with every span of time divided; never below a millisecond."""
-        spans = {name: max(getattr(self, name) // divisor, 1) for name in self.__slots__ if name.endswith("_ms")}
-        tokens = {name: getattr(self, name) for name in self.__slots__ if not name.endswith("_ms")}
-        return Constants(**spans, **tokens)

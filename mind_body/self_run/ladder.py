@@ -2,29 +2,17 @@
 
 1. interrupt → end session → close stdin → SIGTERM → kill of the pid namespace, each only after the one before. A turn that is over
    needs no waiting; everything else waits its bound.
-2. Interrupt comes before closing stdin, because a CLI whose stdin is closed in a turn finishes that turn (wire.md §3). An idle child
-   gets it too: whether it is idle is known only after the fact.
+2. Interrupt comes before closing stdin, because a CLI whose stdin is closed in a turn finishes that turn (wire.md §3). An idle
+   child gets it too: whether it is idle is known only after the fact.
 3. A person who waits is given seconds; a turn that is cut short for its own good is given minutes.
 4. What the work came to outranks how its child went: a result stays a result, and a stored hand-off is taken up again.
 """
 
 from dataclasses import dataclass
 
-from mind_body.self_run.facts import (
-    Action,
-    CloseStdin,
-    Constants,
-    EndSession,
-    Facts,
-    Interrupt,
-    Kill,
-    Outcome,
-    Record,
-    Standing,
-    Terminate,
-    Wait,
-    Why,
-)
+from mind_body.self_run.actions import Action, CloseStdin, EndSession, Interrupt, Kill, Outcome, Record, Terminate, Wait, Why
+from mind_body.self_run.constants import Constants
+from mind_body.self_run.facts import Facts, Standing
 
 
 @dataclass(frozen=True, slots=True)
