@@ -67,9 +67,9 @@ class Flush:
     asked_prefix_tokens: int
     """The prefix when it was asked: what it grows by is counted from there, where that is beyond all bounds already."""
     started_at: int | None = None
-    """When it was folded in, or its own turn began."""
+    """When it was folded in, or its own turn began: its `started` in command_lifecycle."""
     over: bool = False
-    """The turn that held it has ended, or the child says that the message is done or cancelled."""
+    """The result that lists it was seen, or it was cancelled. Not at its `completed`: folded in, that comes before the result."""
     answer_bytes: int | None = None
     """UTF-8 bytes of the answer that turn ended with, if it ended well and said anything."""
     kept_bytes: int | None = None
