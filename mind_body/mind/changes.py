@@ -1,12 +1,25 @@
 """Shapes: what one answer of /sync, or one page of history, changes in the mind (T1, design §3)."""
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from mind_body.mind.records import Standing
+from mind_body.mind.work_records import Reaction
 
 MISSED = "missed"
 """The kind of the one heard row that says what a gap left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForSelf:
+    """What is written in the thread of the live Self run: it belongs to that run alone."""
+
+    run_id: str
+    kind: Literal["steer", "stop"] | None
+    """None where the sender may not steer."""
+    event_id: str
+    """Of the message itself, or of the edit."""
+    text: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +37,7 @@ class NewHeard:
     thread: str | None
     standing: Standing
     reason: str
+    for_self: ForSelf | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +50,25 @@ class EditedHeard:
     body: str = field(repr=False)
     standing: Standing
     reason: str
+    for_self: ForSelf | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """A message was redacted."""
+    """A message or a reaction was redacted."""
 
     target: str
     room_id: str
 
 
-HeardChange: TypeAlias = NewHeard | EditedHeard | Withdrawn
+@dataclass(frozen=True, slots=True)
+class NewReaction:
+    """Somebody reacted to something; kept where that is a message of hers."""
+
+    reaction: Reaction
+
+
+HeardChange: TypeAlias = NewHeard | EditedHeard | Withdrawn | NewReaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +78,8 @@ class Admitted:
     change: HeardChange
     seq: int | None
     how: str
-    """`mail`, `context`, `edited`, `withdrawn`, `known`, `unknown` (its target was never heard) or `closed` (she has read it)."""
+    """`mail`, `context`, `edited`, `withdrawn`, `known`, `unknown` (its target was never heard) or `closed` (she has read it);
+    in the thread of a running Self `steer`, `stop` or `barred`; `reacted`."""
 
 
 @dataclass(frozen=True, slots=True)

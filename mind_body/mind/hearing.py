@@ -2,6 +2,7 @@
 
 1. An event is heard once: its id is unique, and hearing it again changes nothing.
 2. An edit replaces the text of a row that nobody has read, and may make context mail; a redaction withdraws such a row.
+   What is written in the thread of a running Self is closed at once, and is a steer of that run; its edit is one more.
 3. A room with a gap is held up: its events wait in `arrival`, in order, until the gap before them is filled. A page is taken in
    together with the cursor of the next one.
 4. Order is place (arrival) and seq (heard). A gap's pages get places below its base, downwards; the next gap's base is far above.
@@ -11,10 +12,12 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mind_body.mind.changes import Admitted, EditedHeard, HeardChange, KnownPeople, NewHeard, Withdrawn
+from mind_body.mind.changes import Admitted, EditedHeard, ForSelf, HeardChange, KnownPeople, NewHeard, NewReaction, Withdrawn
+from mind_body.mind.reactions import admit_reaction, withdraw_reaction
 from mind_body.mind.records import Arrival, Gap, Heard, HeardState, Standing
 from mind_body.mind.rooms import read_names
 from mind_body.mind.rows import heard_from_row
+from mind_body.mind.steers import admit_steer, revise_steer, withdraw_steer
 from mind_body.mind.store import Transaction
 
 GAP_SPAN = 1 << 40
@@ -34,6 +37,15 @@ def read_known(tx: Transaction, room_id: str, user_ids: Sequence[str], event_ids
         if tx.execute("SELECT 1 FROM said WHERE event_id = ? AND kind <> 'reaction'", (event_id,)).fetchone()
     }
     return KnownPeople(read_names(tx, room_id, user_ids), frozenset(hers))
+
+
+def read_in_thread(tx: Transaction, root: str, event_ids: Sequence[str]) -> frozenset[str]:
+    """Those of these events that were heard in a thread."""
+    rows = tx.execute(
+        "SELECT event_id FROM heard WHERE thread = ? AND event_id IN (SELECT value FROM json_each(?))",
+        (root, json.dumps(list(event_ids))),
+    )
+    return frozenset(row["event_id"] for row in rows)
 
 
 def is_known(tx: Transaction, event_id: str) -> bool:
@@ -157,15 +169,18 @@ def _admit(tx: Transaction, change: HeardChange, now: int) -> Admitted:
         case NewHeard():
             return _admit_new(tx, change, now)
         case EditedHeard():
-            return _admit_edit(tx, change)
+            return _admit_edit(tx, change, now)
         case Withdrawn():
             return _admit_withdrawal(tx, change)
+        case NewReaction():
+            return _admit_reaction(tx, change)
 
 
 def _admit_new(tx: Transaction, change: NewHeard, now: int) -> Admitted:
+    for_self = change.for_self
     done = tx.execute(
         "INSERT INTO heard (event_id, room_id, sender, sender_name, kind, body, sent_at, heard_at, reply_to, thread, standing, "
-        "reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_id) DO NOTHING",
+        "reason, state, closed_how) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_id) DO NOTHING",
         (
             change.event_id,
             change.room_id,
@@ -179,17 +194,32 @@ def _admit_new(tx: Transaction, change: NewHeard, now: int) -> Admitted:
             change.thread,
             change.standing,
             change.reason,
+            HeardState.CLOSED if for_self else HeardState.PENDING,
+            "self" if for_self else None,
         ),
     )
     if done.rowcount == 0:
         return Admitted(change, None, "known")
-    return Admitted(change, done.lastrowid, change.standing.value)
+    how = _admit_for_self(tx, for_self, change.sender, now) if for_self else change.standing.value
+    return Admitted(change, done.lastrowid, how)
 
 
-def _admit_edit(tx: Transaction, change: EditedHeard) -> Admitted:
+def _admit_for_self(tx: Transaction, for_self: ForSelf, sender: str, now: int) -> str:
+    if for_self.kind is None:
+        return "barred"
+    admit_steer(tx, for_self.run_id, for_self.event_id, for_self.kind, sender, for_self.text, now)
+    return for_self.kind
+
+
+def _admit_edit(tx: Transaction, change: EditedHeard, now: int) -> Admitted:
     row = tx.execute("SELECT * FROM heard WHERE event_id = ?", (change.target,)).fetchone()
     if row is None or (row["room_id"], row["sender"]) != (change.room_id, change.sender):
         return Admitted(change, None, "unknown")
+    if change.for_self is not None and row["closed_how"] == "self":
+        for_self = change.for_self
+        if for_self.kind and revise_steer(tx, change.target, for_self.kind, for_self.text):
+            return Admitted(change, row["seq"], "edited")
+        return Admitted(change, row["seq"], _admit_for_self(tx, for_self, change.sender, now))
     if row["state"] != HeardState.PENDING:
         return Admitted(change, row["seq"], "closed")
     rises = row["standing"] == Standing.CONTEXT and change.standing is Standing.MAIL
@@ -201,13 +231,22 @@ def _admit_edit(tx: Transaction, change: EditedHeard) -> Admitted:
 
 
 def _admit_withdrawal(tx: Transaction, change: Withdrawn) -> Admitted:
+    withdraw_reaction(tx, change.target)
     row = tx.execute("SELECT seq, state FROM heard WHERE event_id = ? AND room_id = ?", (change.target, change.room_id)).fetchone()
     if row is None:
         return Admitted(change, None, "unknown")
-    if row["state"] != HeardState.PENDING:
+    if row["state"] != HeardState.PENDING and not withdraw_steer(tx, change.target):
         return Admitted(change, row["seq"], "closed")
     tx.execute("UPDATE heard SET state = 'withdrawn', body = '' WHERE seq = ?", (row["seq"],))
     return Admitted(change, row["seq"], "withdrawn")
+
+
+def _admit_reaction(tx: Transaction, change: NewReaction) -> Admitted:
+    one = change.reaction
+    hers = tx.execute("SELECT 1 FROM said WHERE event_id = ? AND room_id = ?", (one.target, one.room_id)).fetchone()
+    if hers is None:
+        return Admitted(change, None, "unknown")
+    return Admitted(change, None, "reacted" if admit_reaction(tx, one) else "known")
 
 
 def _insert_arrival(tx: Transaction, room_id: str, place: int, event: Mapping[str, Any]) -> None:

@@ -1,8 +1,10 @@
 """Door: what is said to a Self while it works (design §8): queued at T1 or T3b, given in order, dropped with the run's end.
 
 1. An event is a steer once: its id is unique.
-2. A steer belongs to one run. What it did not get in time is dropped, never given to the next run.
-3. The thread of the live run is known from the receipt of its first message; until that is there, nobody can write in it.
+2. A steer belongs to one run. What it did not get in time is dropped, never given to the next run; and what somebody wrote is then
+   mail, as it would have been without the run: nobody's words are lost because a run ended just then.
+3. The thread of the live run is known from the receipt of its first message, or from the room, which may be quicker: until one of
+   them has come, nobody can have written in it.
 """
 
 import json
@@ -37,6 +39,22 @@ def admit_steer(  # noqa: PLR0917 - a record's columns, in their order
     return steer_id if done.rowcount == 1 else None
 
 
+def revise_steer(tx: Transaction, event_id: str, kind: Literal["steer", "stop"], text: str) -> bool:
+    """Edited before it was given; False where it was."""
+    changed = tx.execute("UPDATE steer SET kind = ?, text = ? WHERE event_id = ? AND state = 'queued'", (kind, text, event_id))
+    return changed.rowcount == 1
+
+
+def learn_root(tx: Transaction, said_id: str, event_id: str) -> bool:
+    """The root of the live run's thread has been seen in the room: its receipt, where that was not stored yet."""
+    changed = tx.execute(
+        "UPDATE said SET state = 'sent', event_id = ?, not_before = 0, reason = NULL WHERE id = ? AND state = 'attempted' "
+        "AND EXISTS (SELECT 1 FROM run WHERE kind = ? AND ended_at IS NULL AND thread_said = said.id)",
+        (event_id, said_id, RunKind.SELF_RUN),
+    )
+    return changed.rowcount == 1
+
+
 def read_queued_steers(tx: Transaction, run_id: str) -> list[Steer]:
     """What the run was not given yet, in the order in which it came."""
     rows = tx.execute("SELECT * FROM steer WHERE run_id = ? AND state = 'queued' ORDER BY rowid", (run_id,))
@@ -55,7 +73,13 @@ def withdraw_steer(tx: Transaction, event_id: str) -> bool:
 
 
 def drop_steers(tx: Transaction, run_id: str) -> int:
-    """The run is over: what it was not given is dropped; how many."""
+    """The run is over: what it was not given is dropped, and is mail again where it was a message; how many."""
+    tx.execute(
+        "UPDATE heard SET standing = 'mail', state = 'pending', closed_how = NULL, "
+        "reason = 'the run that it was for ended before it was given' WHERE closed_how = 'self' AND event_id IN "
+        "(SELECT event_id FROM steer WHERE run_id = ? AND state = 'queued' AND kind = 'steer')",
+        (run_id,),
+    )
     return tx.execute("UPDATE steer SET state = 'dropped' WHERE run_id = ? AND state = 'queued'", (run_id,)).rowcount
 
 

@@ -17,12 +17,14 @@ from mind_body.crash import crash_point
 from mind_body.errors import MatrixError, MatrixLimited, MatrixUnauthorised, StorageError
 from mind_body.matrix.wire import Sync
 from mind_body.mind.hearing import expire_context, read_gaps
+from mind_body.mind.reactions import expire_reactions
 from mind_body.mind.records import Membership, Room
 from mind_body.mind.rooms import read_position, read_rooms
 from mind_body.mouth.fill import DAY_MS, fill_gaps
 from mind_body.mouth.invites import answer_invite, follow_upgrade
+from mind_body.mouth.rouse import rouse
 from mind_body.mouth.seat import Seat
-from mind_body.mouth.take_in import TakeIn, Taken
+from mind_body.mouth.take_in import TakeIn
 from mind_body.mouth.tell import tell_taken
 
 EXPIRY_S = 3600.0
@@ -86,15 +88,7 @@ class Ear:
         crash_point("ear.T1")
         self._since, self._stored_at = sync.next_batch, now
         tell_taken(seat, taken)
-        self._rouse(taken)
-
-    def _rouse(self, taken: Taken) -> None:
-        if taken.mail:
-            self._seat.poke_heartbeat()
-        if taken.encrypted:
-            self._seat.voice.ring()
-        if taken.invites or taken.gaps or taken.upgraded:
-            self._seat.chores.set()
+        rouse(seat, taken)
 
     async def _wait_out(self, why: str, at_least_s: float = 0.0) -> None:
         self._seat.journal.note("ear.waits", f"She cannot hear just now: {why}.", level="warning", TRIES=self._tries + 1)
@@ -152,7 +146,9 @@ class Ear:
         while True:
             try:
                 with seat.mind.write() as tx:
-                    gone = expire_context(tx, now_ms() - int(seat.host.context_keep_days * DAY_MS))
+                    before = now_ms() - int(seat.host.context_keep_days * DAY_MS)
+                    gone = expire_context(tx, before)
+                    expire_reactions(tx, before)
             except StorageError as error:
                 seat.journal.note("ear.storage", f"Old context could not be deleted: {error}.", level="error")
             else:

@@ -12,6 +12,7 @@ from mind_body.matrix.wire import MessagesPage
 from mind_body.mind.hearing import delay_gap, read_gap
 from mind_body.mind.records import Gap
 from mind_body.mouth.gap import Caps
+from mind_body.mouth.rouse import rouse
 from mind_body.mouth.seat import Seat
 from mind_body.mouth.take_in import TakeIn, Taken
 from mind_body.mouth.tell import tell_taken
@@ -68,10 +69,7 @@ def _after(seat: Seat, taken: Taken | None) -> None:
     if taken is None:
         return
     tell_taken(seat, taken)
-    if taken.mail:
-        seat.poke_heartbeat()
-    if taken.encrypted:
-        seat.voice.ring()
+    rouse(seat, taken)
 
 
 async def _delay(seat: Seat, gap: Gap, error: MatrixLimited | MatrixUnreachable) -> None:

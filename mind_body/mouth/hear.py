@@ -7,17 +7,21 @@
 4. Every verdict has its reason. Strangers' words are context at most: what is not mail never wakes her.
 5. An edit is judged like a message, so that a mention that is edited in reaches her; what was mail stays mail.
 6. An encrypted event cannot be heard. It is counted, so that somebody says so.
+7. What is written in the thread of a Self run that is live belongs to that run alone: it is context to her, whoever writes it, and
+   reaches the Self where its sender may steer. A notice there is what it is everywhere.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mind_body.control.people import listed, may_address
 from mind_body.matrix.addressed import judge_address
-from mind_body.matrix.events import Edit, Encrypted, Event, Member, Message, Redaction
-from mind_body.mind.changes import MISSED, EditedHeard, HeardChange, KnownPeople, NewHeard, Withdrawn
+from mind_body.matrix.events import Edit, Encrypted, Event, Member, Message, Reaction, Redaction
+from mind_body.mind import work_records
+from mind_body.mind.changes import MISSED, EditedHeard, ForSelf, HeardChange, KnownPeople, NewHeard, NewReaction, Withdrawn
 from mind_body.mind.records import Room, Standing
 from mind_body.mouth.room import Era
+from mind_body.mouth.steering import judge_steer
 from mind_body.settings import PeopleConfig
 
 
@@ -37,6 +41,11 @@ class Listener:
     user_id: str
     people: PeopleConfig
     known: KnownPeople
+    at_work: work_records.LiveThread | None = None
+    """The thread of the Self run that is live."""
+    in_thread: frozenset[str] = frozenset()
+    """Those messages in it that these events edit."""
+    now: int = 0
 
 
 def speakers(events: Iterable[Event]) -> list[str]:
@@ -50,11 +59,17 @@ def answered(events: Iterable[Event]) -> list[str]:
     return sorted({target for event in messages for target in (event.reply_to, event.thread) if target})
 
 
+def edited(events: Iterable[Event]) -> list[str]:
+    """The events that these replace."""
+    return sorted({event.target for event in events if isinstance(event, Edit)})
+
+
 def worth_keeping(event: Event, user_id: str) -> bool:
     """Whether an event must wait behind a gap to be heard in its turn."""
     if isinstance(event, Member):
         return event.user_id == user_id
-    return isinstance(event, (Message, Edit, Redaction, Encrypted)) and (event.sender != user_id or isinstance(event, Redaction))
+    kinds = (Message, Edit, Redaction, Encrypted, Reaction)
+    return isinstance(event, kinds) and (event.sender != user_id or isinstance(event, Redaction))
 
 
 def hear_events(events: Sequence[Event], room: Room, listener: Listener, *, era: Era, baseline: bool = False) -> Hearing:
@@ -63,18 +78,27 @@ def hear_events(events: Sequence[Event], room: Room, listener: Listener, *, era:
     unreadable = 0
     user_id = listener.user_id
     hers = listener.known.hers | {event.event_id for event in events if isinstance(event, Message) and event.sender == user_id}
+    if listener.at_work is not None:
+        root = listener.at_work.root
+        inside = {event.event_id for event in events if isinstance(event, Message) and event.thread == root}
+        listener = replace(listener, in_thread=listener.in_thread | inside)
     for event in events:
         match event:
             case Member() if event.user_id == user_id:
                 era = era if baseline else _next_era(era, event.membership)
             case Redaction():
                 changes.append(Withdrawn(event.target, room.room_id))
+            case Reaction() if event.sender != user_id and era is not Era.HISTORY:
+                changes.append(NewReaction(_reaction(event, room, listener.now)))
             case Encrypted() if event.sender != user_id and era is not Era.HISTORY:
                 unreadable += 1
             case Message() | Edit() if event.sender != user_id:
+                for_self = _for_self(event, room, listener, era)
                 replies = isinstance(event, Message) and bool({event.reply_to, event.thread} & hers)
                 verdict = _judge(event, room, listener, era, replies_to_her=replies)
-                changes.append(_change(event, room, listener.known, verdict))
+                if for_self is not None:
+                    verdict = Standing.CONTEXT, "it is for the running Self" if for_self.kind else "its sender may not steer"
+                changes.append(_change(event, room, listener.known, verdict, for_self))
             case _:
                 pass
     return Hearing(tuple(changes), unreadable)
@@ -117,6 +141,17 @@ def _judge(event: Message | Edit, room: Room, listener: Listener, era: Era, *, r
     return Standing.CONTEXT, verdict.reason
 
 
+def _for_self(event: Message | Edit, room: Room, listener: Listener, era: Era) -> ForSelf | None:
+    at_work, user_id = listener.at_work, listener.user_id
+    if at_work is None or at_work.room_id != room.room_id or era is Era.HISTORY or event.msgtype == "m.notice":
+        return None
+    inside = event.target in listener.in_thread if isinstance(event, Edit) else event.thread == at_work.root
+    if not inside:
+        return None
+    kind, text = judge_steer(event, user_id=user_id, name=listener.known.names.get(user_id, ""), people=listener.people)
+    return ForSelf(at_work.run_id, kind, event.event_id, text)
+
+
 def _barred(event: Message | Edit, room: Room, era: Era, people: PeopleConfig) -> str | None:
     """Why it cannot be mail, whatever it says."""
     if era is Era.HISTORY:
@@ -138,7 +173,11 @@ def _next_era(era: Era, membership: str) -> Era:
     return Era.HISTORY if membership in {"leave", "ban"} else era
 
 
-def _change(event: Message | Edit, room: Room, known: KnownPeople, verdict: _Verdict) -> HeardChange:
+def _reaction(event: Reaction, room: Room, now: int) -> work_records.Reaction:
+    return work_records.Reaction(event.event_id, room.room_id, event.target, event.sender, event.key, now)
+
+
+def _change(event: Message | Edit, room: Room, known: KnownPeople, verdict: _Verdict, for_self: ForSelf | None) -> HeardChange:
     standing, reason = verdict
     if isinstance(event, Edit):
         return EditedHeard(
@@ -148,6 +187,7 @@ def _change(event: Message | Edit, room: Room, known: KnownPeople, verdict: _Ver
             body=event.body,
             standing=standing,
             reason=reason,
+            for_self=for_self,
         )
     return NewHeard(
         event_id=event.event_id,
@@ -161,4 +201,5 @@ def _change(event: Message | Edit, room: Room, known: KnownPeople, verdict: _Ver
         thread=event.thread,
         standing=standing,
         reason=reason,
+        for_self=for_self,
     )

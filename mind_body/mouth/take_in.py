@@ -10,10 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from mind_body.control.people import listed
-from mind_body.matrix.events import Event
+from mind_body.matrix.events import Event, Message
 from mind_body.matrix.notices import NoticeKey, render_notice
 from mind_body.matrix.wire import InvitedRoom, JoinedRoom, LeftRoom, MessagesPage, Sync, parse_events
-from mind_body.mind.changes import Admitted
+from mind_body.mind.changes import Admitted, EditedHeard, NewHeard
 from mind_body.mind.hearing import (
     add_arrivals,
     admit_heard,
@@ -21,15 +21,18 @@ from mind_body.mind.hearing import (
     is_held_up,
     is_known_before,
     open_gap,
+    read_in_thread,
     read_known,
     take_page,
 )
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.records import Gap, Membership, Room
 from mind_body.mind.rooms import next_number, read_predecessor, read_room, read_rooms, save_members, save_position, save_room
+from mind_body.mind.steers import learn_root, read_live_thread
 from mind_body.mind.store import Transaction
+from mind_body.mind.work_records import LiveThread
 from mind_body.mouth.gap import Caps, PagePlan, plan_page
-from mind_body.mouth.hear import Listener, answered, hear_events, missed_row, speakers, worth_keeping
+from mind_body.mouth.hear import Listener, answered, edited, hear_events, missed_row, speakers, worth_keeping
 from mind_body.mouth.room import Era, mark_direct, new_room, plan_invite, plan_joined
 from mind_body.settings import MindConfig
 
@@ -48,10 +51,27 @@ class Taken:
     gaps: list[Room] = field(default_factory=list)
     encrypted: list[Room] = field(default_factory=list)
     """Rooms where it has just been queued that she cannot read them."""
+    barred: list[Room] = field(default_factory=list)
+    """Rooms where it has just been queued that somebody may not steer."""
 
     @property
     def mail(self) -> bool:
         return any(admitted.how == "mail" for _, admitted in self.heard)
+
+    @property
+    def for_heartbeat(self) -> bool:
+        """Something that may be the reason for a run."""
+        return any(admitted.how in {"mail", "reacted"} for _, admitted in self.heard)
+
+    @property
+    def for_self(self) -> bool:
+        """Something that the running Self has to be given, or not to be given any more."""
+        return any(admitted.how in {"steer", "stop"} for _, admitted in self.heard)
+
+    @property
+    def for_voice(self) -> bool:
+        """Something that was queued in the same transaction."""
+        return bool(self.encrypted or self.barred)
 
 
 @dataclass(slots=True)
@@ -147,11 +167,40 @@ class TakeIn:
 
     def _hear(self, events: Sequence[Event], room: Room, era: Era) -> None:
         known = read_known(self.tx, room.room_id, [*speakers(events), self.user_id], answered(events))
-        listener = Listener(self.user_id, self.config.people, known)
+        at_work = self._thread_at_work(events)
+        in_thread = read_in_thread(self.tx, at_work.root, edited(events)) if at_work else frozenset()
+        listener = Listener(self.user_id, self.config.people, known, at_work, in_thread, self.now)
         hearing = hear_events(events, room, listener, era=era, baseline=self.taken.baseline)
-        self.taken.heard += [(room, admitted) for admitted in admit_heard(self.tx, hearing.changes, self.now)]
+        heard = admit_heard(self.tx, hearing.changes, self.now)
+        self.taken.heard += [(room, admitted) for admitted in heard]
+        for admitted in heard:
+            if admitted.how == "barred" and at_work:
+                self._say_barred(room, admitted, at_work)
         if hearing.unreadable:
             self._say_encrypted(room)
+
+    def _thread_at_work(self, events: Sequence[Event]) -> LiveThread | None:
+        """The thread of the live Self run. Its root may be seen here before the voice has stored its receipt."""
+        for event in events:
+            if isinstance(event, Message) and event.sender == self.user_id and event.said_id:
+                learn_root(self.tx, event.said_id, event.event_id)
+        return read_live_thread(self.tx)
+
+    def _say_barred(self, room: Room, admitted: Admitted, at_work: LiveThread) -> None:
+        """Once per person and run."""
+        change = admitted.change
+        if not isinstance(change, NewHeard | EditedHeard) or listed(change.sender, self.config.people.bots):
+            return
+        notice = render_notice(
+            self.config.persona.language,
+            NoticeKey.MAY_NOT_STEER,
+            f"{at_work.run_id} {change.sender}",
+            room.room_id,
+            thread=at_work.root,
+            reply_to=change.event_id if isinstance(change, NewHeard) else change.target,
+        )
+        if admit_said(self.tx, [notice], None, self.now):
+            self.taken.barred.append(room)
 
     def _say_encrypted(self, room: Room) -> None:
         """Once per room, whoever finds it out: the notice's id is made from its cause."""

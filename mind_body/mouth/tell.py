@@ -4,7 +4,7 @@ For every message there is one line: mail, context or skipped, and why (design Â
 """
 
 from mind_body.log import Level
-from mind_body.mind.changes import Admitted, EditedHeard, NewHeard
+from mind_body.mind.changes import Admitted, EditedHeard, NewHeard, NewReaction
 from mind_body.mind.records import Room
 from mind_body.mouth.seat import Seat
 from mind_body.mouth.take_in import Taken
@@ -52,15 +52,21 @@ def _tell_rooms(seat: Seat, taken: Taken) -> None:
 
 def _tell_heard(seat: Seat, room: Room, admitted: Admitted) -> None:
     change, seq = admitted.change, admitted.seq
+    if isinstance(change, NewReaction):
+        _tell_reaction(seat, room, change, admitted.how)
+        return
     sender = change.sender if isinstance(change, NewHeard | EditedHeard) else None
     reason = change.reason if isinstance(change, NewHeard | EditedHeard) else None
     event = change.event_id if isinstance(change, NewHeard) else change.target
     sentence = {
         "mail": f"Queued: message m{seq} in {room.handle} is mail, because {reason}.",
         "context": f"Skipped: message m{seq} in {room.handle} is context, because {reason}.",
-        "edited": f"Message m{seq} in {room.handle} was edited before she read it.",
-        "withdrawn": f"Message m{seq} in {room.handle} was redacted before she read it.",
-        "closed": f"Skipped: message m{seq} in {room.handle} changed after she had read it.",
+        "steer": f"Queued: message m{seq} in {room.handle} goes to the running Self.",
+        "stop": f"Queued: message m{seq} in {room.handle} stops the running Self.",
+        "barred": f"Skipped: message m{seq} in {room.handle} is for the running Self, and its sender may not steer.",
+        "edited": f"Message m{seq} in {room.handle} was edited before it was read.",
+        "withdrawn": f"Message m{seq} in {room.handle} was redacted before it was read.",
+        "closed": f"Skipped: message m{seq} in {room.handle} changed after it had been read.",
         "known": f"Skipped: a message in {room.handle} came again.",
         "unknown": f"Skipped: a change in {room.handle} to a message that she never heard.",
     }[admitted.how]
@@ -74,3 +80,14 @@ def _tell_heard(seat: Seat, room: Room, admitted: Admitted) -> None:
         SENDER=sender,
         REASON=reason,
     )
+
+
+def _tell_reaction(seat: Seat, room: Room, change: NewReaction, how: str) -> None:
+    one = change.reaction
+    sentence = {
+        "reacted": f"A reaction to a message of hers in {room.handle} was kept.",
+        "known": f"Skipped: a reaction in {room.handle} came again.",
+        "unknown": f"Skipped: a reaction in {room.handle} to a message that is not hers.",
+    }[how]
+    level: Level = "info" if how == "reacted" else "debug"
+    seat.journal.note(f"heard.{how}", sentence, level=level, ROOM=room.room_id, EVENT=one.event_id, SENDER=one.sender)
