@@ -5,13 +5,12 @@ wait; the brake itself holds from the moment its file is written, since every or
 """
 
 import json
-import os
-import pwd
 
 import click
 import trio
 
 from mind_body.cli.render import list_words
+from mind_body.cli.who import read_user_name
 from mind_body.clock import now_ms, render_utc
 from mind_body.config import list_minds, parse_settings, read_mind_config
 from mind_body.control.effective import BrakeFile, DialFile, Held
@@ -46,7 +45,7 @@ _wait = click.option("--wait", "wait_s", default=10.0, show_default=True, help="
 def hold(home: Home, names: tuple[str, ...], every: bool, reason: str, wait_s: float) -> None:
     """Hold NAME, and return when every organ has acted on it."""
     for name in _chosen(home, names, every):
-        write_brake(home, name, BrakeFile(state="held", reason=reason, by=_who(), at=render_utc(now_ms())))
+        write_brake(home, name, BrakeFile(state="held", reason=reason, by=read_user_name(), at=render_utc(now_ms())))
         _settle(home, name, wait_s)
         click.echo(f"{name} is held{': ' + reason if reason else ''}.")
 
@@ -60,7 +59,7 @@ def hold(home: Home, names: tuple[str, ...], every: bool, reason: str, wait_s: f
 def release(home: Home, names: tuple[str, ...], every: bool, reason: str, wait_s: float) -> None:
     """Release NAME: she may act, within the dial."""
     for name in _chosen(home, names, every):
-        write_brake(home, name, BrakeFile(state="released", reason=reason, by=_who(), at=render_utc(now_ms())))
+        write_brake(home, name, BrakeFile(state="released", reason=reason, by=read_user_name(), at=render_utc(now_ms())))
         control = read_control(home, name)
         if isinstance(control, Held):
             raise OperatorError(f"{name} is still held: {control.reason}")
@@ -131,13 +130,6 @@ def _chosen(home: Home, names: tuple[str, ...], every: bool) -> list[str]:
         if name not in list_minds(home):
             read_mind_config(home, name)  # raises, naming the ones there are
     return chosen
-
-
-def _who() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
 
 
 def _settle(home: Home, name: str, wait_s: float) -> None:

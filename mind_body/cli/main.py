@@ -21,6 +21,8 @@ VERBS: dict[str, tuple[str, str]] = {
     "chat": (f"{_CLI}.chat", "chat"),
     "status": (f"{_CLI}.show", "status"),
     "history": (f"{_CLI}.show", "history"),
+    "runs": (f"{_CLI}.runs", "runs"),
+    "run": (f"{_CLI}.runs", "run"),
     "brake": (f"{_CLI}.control", "brake"),
     "dial": (f"{_CLI}.control", "dial"),
     "backup": (f"{_CLI}.copies", "backup"),
