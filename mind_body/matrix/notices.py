@@ -38,10 +38,21 @@ class NoticeKey(StrEnum):
     """The work came to nothing again and again and is not tried any more. Value: `count`."""
     SELF_PROGRESS = "self_progress"
     """The message in the thread that is edited in place. Value: `figures`."""
-    SELF_RESULT = "self_result"
-    """The end, with what the work came to. Values: `how`, `result`."""
-    SELF_NO_RESULT = "self_no_result"
-    """The end without one. Value: `how`."""
+    SELF_OVER = "self_over"
+    """What that message is edited to when the run has ended. Value: `figures`."""
+    # How a run ended, one key for each outcome; what the work came to stands below it.
+    SELF_ENDED_RESULT = "self_ended_result"
+    SELF_ENDED_FLUSHED = "self_ended_flushed"
+    SELF_ENDED_NO_RESULT = "self_ended_no_result"
+    SELF_ENDED_INTERRUPTED = "self_ended_interrupted"
+    SELF_ENDED_KILLED = "self_ended_killed"
+    SELF_ENDED_DIED = "self_ended_died"
+    SELF_ENDED_REFUSED = "self_ended_refused"
+    SELF_ENDED_HELD = "self_ended_held"
+    SELF_ENDED_BUDGET = "self_ended_budget"
+    SELF_ENDED_LIMITED = "self_ended_limited"
+    SELF_RESULT_CUT = "self_result_cut"
+    """Below a result that is too long for the room. Value: none."""
 
 
 CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
@@ -72,8 +83,18 @@ CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
         NoticeKey.SELF_INTERRUPTED: "My work on this was interrupted. It is taken up again from what was on record.",
         NoticeKey.SELF_DROPPED: "I have tried this {count} times and it came to nothing each time, so I have stopped trying.",
         NoticeKey.SELF_PROGRESS: "At work: {figures}",
-        NoticeKey.SELF_RESULT: "{how}\n\n{result}",
-        NoticeKey.SELF_NO_RESULT: "{how}",
+        NoticeKey.SELF_OVER: "Was at work: {figures}",
+        NoticeKey.SELF_ENDED_RESULT: "I am done.",
+        NoticeKey.SELF_ENDED_FLUSHED: "I have put down what I know so far, and will go on from there by myself.",
+        NoticeKey.SELF_ENDED_NO_RESULT: "I came to an end without a result.",
+        NoticeKey.SELF_ENDED_INTERRUPTED: "I was stopped before I was done.",
+        NoticeKey.SELF_ENDED_KILLED: "I had to be ended by force before I was done.",
+        NoticeKey.SELF_ENDED_DIED: "My work broke off before I was done.",
+        NoticeKey.SELF_ENDED_REFUSED: "I could not begin: whoever answers for me has been told why.",
+        NoticeKey.SELF_ENDED_HELD: "I have been told to pause. I will go on when I may.",
+        NoticeKey.SELF_ENDED_BUDGET: "I have used up what this may cost for now.",
+        NoticeKey.SELF_ENDED_LIMITED: "I have used up what I may use for now. I will go on when that is over.",
+        NoticeKey.SELF_RESULT_CUT: "(There is more of it; this is the beginning.)",
     },
 }
 
@@ -86,12 +107,14 @@ def render_notice(
     *,
     thread: str | None = None,
     reply_to: str | None = None,
+    thread_said: str | None = None,
     **values: int | str,
 ) -> NewSaid:
     """A said row. `cause` is what it is said once for: an event id, a turn, the end of a limit. Unknown language: English."""
     said_id = derived_id("notice", room_id, key, cause)
     content = {"msgtype": "m.notice", "body": render_sentence(language, key, **values), "m.mentions": {}, SAID_KEY: said_id}
-    return NewSaid(said_id, SaidKind.NOTICE, room_id, "m.room.message", content, thread=thread, reply_to=reply_to)
+    related = {"thread": thread, "reply_to": reply_to, "thread_said": thread_said}
+    return NewSaid(said_id, SaidKind.NOTICE, room_id, "m.room.message", content, **related)
 
 
 def render_sentence(language: str, key: NoticeKey, **values: int | str) -> str:

@@ -16,8 +16,7 @@ VALUES: dict[NoticeKey, dict[str, Any]] = {
     NoticeKey.SELF_BEGINS: WORK,
     NoticeKey.SELF_DROPPED: {"count": 3},
     NoticeKey.SELF_PROGRESS: {"figures": "Bash, 3 min"},
-    NoticeKey.SELF_RESULT: {"how": "Done.", "result": "They are tidy."},
-    NoticeKey.SELF_NO_RESULT: {"how": "I stopped, as I was told."},
+    NoticeKey.SELF_OVER: {"figures": "Bash, 3 min"},
 }
 
 
