@@ -1,8 +1,11 @@
-"""Door: what bubblewrap does not close: abstract unix sockets, which belong to the network that the child keeps (landlock(7)).
+"""Door: what bubblewrap leaves open. Run as a program before it: `python -IS fence.py bwrap …`.
 
-Run as a program before bwrap: `python -IS fence.py bwrap …`. It takes a Landlock domain of its own for what it becomes, in which
-no abstract socket and no process outside can be reached, and gives way to its arguments. Mounts stay allowed: nothing of the file
-system is handled. A kernel older than 6.12 does not know it: then it does nothing, and `mind doctor` says so.
+1. Abstract unix sockets belong to the network that the child keeps. It takes a Landlock domain (landlock(7)) for what it becomes,
+   in which no abstract socket and no process outside can be reached. Mounts stay allowed: nothing of the file system is handled.
+   A kernel older than 6.12 does not know it: then it does nothing, and `mind doctor` says so.
+2. Where we run as root, what the kernel lets its own root write below /proc can be written inside, too: the user namespace only
+   calls him 1000, and bwrap looks only at the directories' modes. So it is bound read-only. An ordinary user may write none of
+   it, and where /proc is masked he may not bind it either.
 
 It imports nothing of ours: it is a start that every child waits for.
 """
@@ -10,6 +13,7 @@ It imports nothing of ours: it is a start that every child waits for.
 import ctypes
 import os
 import sys
+from collections.abc import Sequence
 
 CREATE_RULESET, RESTRICT_SELF = 444, 446
 """Syscall numbers, the same on every architecture that has them."""
@@ -18,6 +22,7 @@ NO_NEW_PRIVS = 38
 ABSTRACT_SOCKETS, SIGNALS = 1, 2
 SCOPES_SINCE = 6
 """The Landlock version that knows scopes (Linux 6.12)."""
+KERNEL = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/mtrr", "/proc/acpi", "/proc/scsi")
 
 
 class _Ruleset(ctypes.Structure):
@@ -41,10 +46,17 @@ def close_in() -> None:
     os.close(descriptor)
 
 
+def cover(argv: Sequence[str]) -> list[str]:
+    """The command line of bwrap with /proc covered where it is mounted."""
+    at = argv.index("--proc") + 2
+    return [*argv[:at], *(word for path in KERNEL for word in ("--ro-bind-try", path, path)), *argv[at:]]
+
+
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
 if __name__ == "__main__":
     close_in()
-    os.execvp(sys.argv[1], sys.argv[1:])  # noqa: S606 - bwrap itself, found where its environment says
+    command = cover(sys.argv[1:]) if os.geteuid() == 0 else sys.argv[1:]
+    os.execvp(command[0], command)  # noqa: S606 - bwrap itself, found where its environment says

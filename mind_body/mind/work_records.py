@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, TypeAlias
 
-from mind_body.mind.records import Run
+from mind_body.mind.records import Pause, Run
+
+SELF_PAUSE = "self-"
+"""How the cause of a pause begins that holds off her Self and not her Persona: `self-limited`, `self-authentication`, …"""
 
 
 class FollowUpState(StrEnum):
@@ -75,6 +78,29 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
+class OpenWork:
+    """A follow-up that waits for a run, with what came of it so far."""
+
+    follow_up: FollowUp
+    past: tuple[Run, ...]
+    """Its ended runs, and those of the work that it continues, newest first."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkFacts:
+    """Everything in the mind that claiming depends on."""
+
+    live: Run | None
+    open: tuple[OpenWork, ...]
+    """The oldest first."""
+    proposals: tuple[Proposal, ...]
+    reactions: tuple["Reaction", ...]
+    """To the events that ask for a confirmation."""
+    pauses: tuple[Pause, ...]
+    """Those of her Self: their causes begin with `self-`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Handoff:
     """What the next session of this work is rehydrated from; one per run, written once."""
 
@@ -129,6 +155,45 @@ class Progress:
     at: int
 
 
+Fate: TypeAlias = Literal["done", "continue", "again"]
+"""What becomes of the work of a run that ended: it is over; it goes on as a new follow-up; it is open again, since the run came to
+nothing."""
+FATES: dict[str, Fate] = {
+    "result": "done",
+    "interrupted": "done",
+    "flushed": "continue",
+    "limited": "continue",
+    "held": "continue",
+    "budget": "continue",
+    "no-result": "again",
+    "killed": "again",
+    "died": "again",
+    "refused": "again",
+}
+"""By outcome, for every run that nobody asked to stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class SelfRunEnd:
+    """How a run of a Self ended."""
+
+    outcome: str
+    reason: str
+    result: str | None = field(repr=False)
+    """Whole; its first 800 bytes are kept."""
+    fate: Fate
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """What the end of a run led to."""
+
+    follow_up: FollowUp | None
+    """What goes on or is open again; None where the work is over."""
+    returned: int
+    """Messages that it was not given; those of people are mail of their room now."""
+
+
 @dataclass(frozen=True, slots=True)
 class LiveThread:
     """The thread of the run that is live: what is written there is for the running Self alone."""
@@ -149,3 +214,15 @@ class RunNews:
     told: Literal["started", "ended"]
     lost: int = 0
     """Turns that were to tell this and were lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkReport:
+    """One run, with what it works on, how far it is, and what it leaves."""
+
+    run: Run
+    follow_up: FollowUp | None
+    progress: Progress | None
+    handoff: Handoff | None
+    steers: tuple[tuple[str, str, str], ...]
+    """Kind, sender, state: in the order in which they came."""

@@ -1,26 +1,12 @@
 """Door: what `mind runs` and `mind run` show of the work of a Self. Reads only, one snapshot each; nothing here decides."""
 
-from dataclasses import dataclass
-
 from mind_body.mind.follow_ups import read_follow_up
 from mind_body.mind.handoffs import read_handoff
 from mind_body.mind.records import Run, RunKind
 from mind_body.mind.runs import run_from_row
 from mind_body.mind.self_runs import read_progress
 from mind_body.mind.store import Transaction
-from mind_body.mind.work_records import FollowUp, Handoff, Progress
-
-
-@dataclass(frozen=True, slots=True)
-class WorkReport:
-    """One run, with what it works on, how far it is, and what it leaves."""
-
-    run: Run
-    follow_up: FollowUp | None
-    progress: Progress | None
-    handoff: Handoff | None
-    steers: tuple[tuple[str, str, str], ...]
-    """Kind, sender, state: in the order in which they came."""
+from mind_body.mind.work_records import WorkReport
 
 
 def read_work(tx: Transaction, most: int) -> list[WorkReport]:
