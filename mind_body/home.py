@@ -84,6 +84,10 @@ class Home:
     def self_socket(self, name: str) -> Path:
         return self.run / f"self@{name}.sock"
 
+    def socket_of(self, organ: str, name: str | None = None) -> Path:
+        """Where an organ is poked."""
+        return self.run / (f"{organ}@{name}.sock" if name else f"{organ}.sock")
+
     def lock_file(self, organ: str, name: str | None = None) -> Path:
         """What who holds a run (or is the daemon of this host) holds an flock on."""
         return self.run / (f"{organ}@{name}.lock" if name else f"{organ}.lock")

@@ -11,21 +11,25 @@ from mind_body.home import NAME_PATTERN, Home
 
 DAEMONS = ("mouth", "heartbeat")
 """One per host, for all its Minds."""
+HALVES = ("persona", "self")
+"""One per Mind, and only while there is something for it to do."""
+ROOMS = {"self": "self_run"}
+"""Where an organ's code lies, if not under its own name."""
 
 
 @click.command()
-@click.argument("organ", type=click.Choice([*DAEMONS, "persona"]))
-@click.option("--mind", metavar="NAME", help="Whose; for the persona only.")
+@click.argument("organ", type=click.Choice([*DAEMONS, *HALVES]))
+@click.option("--mind", metavar="NAME", help="Whose; for persona and self only.")
 @click.pass_obj
 def organ(home: Home, organ: str, mind: str | None) -> NoReturn:
     """Run one organ in the foreground, as systemd and `mind up` do.
 
-    mouth and heartbeat serve all Minds of the host. The persona serves the one that --mind names; without an open run it does
-    nothing and ends with 0.
+    mouth and heartbeat serve all Minds of the host. persona and self serve the one that --mind names; without an open run
+    of their kind they do nothing and end with 0.
     """
-    if (organ == "persona") != (mind is not None):
-        raise click.UsageError("--mind NAME goes with persona, and with persona alone")
+    if (organ in HALVES) != (mind is not None):
+        raise click.UsageError("--mind NAME goes with persona and self, and with those alone")
     if mind is not None and not NAME_PATTERN.fullmatch(mind):
         raise MindBodyError(f"'{mind}' is not a Mind's name")
-    run = importlib.import_module(f"mind_body.{organ}.main").run
+    run = importlib.import_module(f"mind_body.{ROOMS.get(organ, organ)}.main").run
     raise SystemExit(trio.run(run, home) if mind is None else trio.run(run, home, mind))

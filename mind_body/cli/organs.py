@@ -1,8 +1,9 @@
 """Loop: the organs of one home as children of this process: started, started again, ended (`mind up`).
 
 1. The sockets are bound here and handed on, as systemd does it: a poke that comes while an organ is away waits for it.
-2. mouth and heartbeat run at once. A persona runs from the first poke on, which is left in the socket for her to take. While her
-   brake is held her pokes are dropped instead, and a running one is asked to end.
+2. mouth and heartbeat run at once. A half of a Mind, persona or self, runs from the first poke on, which is left in the socket for
+   it to take. While her brake is held its pokes are dropped instead, and a running one is asked to end. Both halves are kept for
+   every Mind: one whose Self is not enabled is never poked there, and a socket costs nothing.
 3. Who dies is started again after a wait that doubles (`restart`); one that ended with 78 only when a file of its has changed.
 4. An organ that ended, however, pokes the heartbeat.
 """
@@ -31,7 +32,8 @@ END_GRACE_S = 4.0
 LOOK_S = 1.0
 """How often the list of Minds, the brakes of running personas and the files of stopped organs are looked at."""
 AT_ONCE_S = 1.0
-"""A persona that ends sooner than this and leaves a poke unread has failed, whatever its exit code."""
+"""A half that ends sooner than this and leaves a poke unread has failed, whatever its exit code."""
+HALVES = ("persona", "self")
 NOT_HANDED_ON = frozenset(
     {"MIND_HOME", "NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID", "LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}
 )
@@ -54,7 +56,7 @@ class Organs:
         self._host = host
         self._journal = journal
         self._command = command
-        self._personas: dict[str, trio.CancelScope] = {}
+        self._minds: dict[str, trio.CancelScope] = {}
 
     async def run(self) -> None:
         """Until cancelled; then every organ is ended before it returns."""
@@ -67,12 +69,12 @@ class Organs:
 
     def _follow_minds(self, nursery: trio.Nursery) -> None:
         names = list_minds(self._home)
-        for gone in set(self._personas) - set(names):
-            self._personas.pop(gone).cancel()
+        for gone in set(self._minds) - set(names):
+            self._minds.pop(gone).cancel()
         for name in names:
-            if name not in self._personas:
-                self._personas[name] = trio.CancelScope()
-                nursery.start_soon(self._keep_persona, name, self._personas[name])
+            if name not in self._minds:
+                self._minds[name] = trio.CancelScope()
+                nursery.start_soon(self._keep_mind, name, self._minds[name])
 
     async def _keep_daemon(self, organ: str, path: Path) -> None:
         strikes = 0
@@ -82,20 +84,31 @@ class Organs:
                 restart = decide_restart(code, lived_s, strikes, self._host, may_end=False)
                 strikes = await self._wait_after(organ, None, restart, code)
 
-    async def _keep_persona(self, name: str, scope: trio.CancelScope) -> None:
-        path = self._home.persona_socket(name)
-        with scope, open_poke_socket(path) as socket:
+    async def _keep_mind(self, name: str, scope: trio.CancelScope) -> None:
+        with scope:
+            async with trio.open_nursery() as nursery:
+                for half in HALVES:
+                    nursery.start_soon(self._keep_half, half, name)
+
+    async def _keep_half(self, half: str, name: str) -> None:
+        path = self._home.socket_of(half, name)
+        try:
+            await self._serve_pokes(half, name, path)
+        finally:
+            path.unlink(missing_ok=True)
+
+    async def _serve_pokes(self, half: str, name: str, path: Path) -> None:
+        with open_poke_socket(path) as socket:
             pokes, strikes = Pokes(socket), 0
             while True:
                 await trio.lowlevel.wait_readable(socket.fileno())
                 if isinstance(read_control(self._home, name), Held):
                     pokes.drain()  # no fact is lost: whoever releases her pokes again
                     continue
-                code, lived_s = await self._run_child("persona", name, socket.fileno())
+                code, lived_s = await self._run_child(half, name, socket.fileno())
                 may_end = lived_s >= AT_ONCE_S or not _is_readable(socket.fileno())
                 restart = decide_restart(code, lived_s, strikes, self._host, may_end=may_end)
-                strikes = await self._wait_after("persona", name, restart, code)
-        path.unlink(missing_ok=True)
+                strikes = await self._wait_after(half, name, restart, code)
 
     async def _run_child(self, organ: str, name: str | None, socket: int) -> tuple[int, float]:
         """Start it, wait for its end; its exit code and how many seconds it lived. Ended here when this is cancelled."""

@@ -2,8 +2,7 @@
 
 1. What is decided on a snapshot is decided again inside the transaction that acts on it: a dead run is closed and the next one
    opened together.
-2. A poke follows what it points at. An open run that nobody adopts is poked again, each time after twice as long, until its grace
-   is over: this loop is who starts her persona again and again, so the back-off is here.
+2. An open run is poked until somebody holds it (see `rouse`).
 3. One line for what was done, or for why it was not; the same reason is not told twice.
 """
 
@@ -14,10 +13,10 @@ from mind_body.clock import render_utc
 from mind_body.control.effective import Control, Held, Released
 from mind_body.control.files import read_control
 from mind_body.crash import crash_point
-from mind_body.heartbeat.wake import Busy, Dead, Decision, Open, Rest, Unheld, Wait, backoff_ms, bury, decide_wake, judge_run
+from mind_body.heartbeat.rouse import Rouser
+from mind_body.heartbeat.wake import Busy, Dead, Decision, Open, Rest, Unheld, Wait, bury, decide_wake, judge_run
 from mind_body.home import Home
 from mind_body.host.liveness import read_holder
-from mind_body.host.poke import send_poke
 from mind_body.log import Journal
 from mind_body.mind.acks import admit_ack, is_acked
 from mind_body.mind.records import Run, RunKind
@@ -25,10 +24,11 @@ from mind_body.mind.runs import clear_pause, close_dead_run, open_run
 from mind_body.mind.store import Mind, Transaction
 from mind_body.mind.wake_facts import WakeFacts
 from mind_body.mind.wakes import read_wake_facts
+from mind_body.mind.work_records import SELF_PAUSE
 from mind_body.settings import HostConfig, MindConfig
 
 KIND = RunKind.PERSONA_TURN
-MENDABLE = ("authentication", "payment", "budget", "fault")
+MENDABLE = ("authentication", "payment", "budget", "fault")  # and the same of her Self
 """Causes of a pause that an operator mends. Turning the dial or releasing the brake says "try now"; else they end by themselves."""
 NEVER_SOONER_MS = 10
 """No wait is shorter: a rule that answered "until now" would otherwise spin."""
@@ -49,7 +49,7 @@ class Seen:
 class Launcher:
     """What the heartbeat knows of one Mind's wakes between two looks."""
 
-    __slots__ = ("_home", "_host", "_journal", "_name", "_poked_at", "_poked_run", "_pokes", "_told", "due", "live")
+    __slots__ = ("_home", "_host", "_journal", "_name", "_rouser", "_told", "due", "live")
 
     def __init__(self, name: str, home: Home, host: HostConfig, journal: Journal) -> None:
         self._name = name
@@ -57,9 +57,7 @@ class Launcher:
         self._host = host
         self._journal = journal
         self._told: tuple[str, int] | None = None
-        self._poked_run: str | None = None
-        self._poked_at = 0
-        self._pokes = 0
+        self._rouser = Rouser("Her persona", home.persona_socket(name), host)
         self.due: int | None = None
         """Look again at this instant, though nothing may have changed."""
         self.live = False
@@ -75,12 +73,11 @@ class Launcher:
             seen, opened = self._act(mind, config, control, now, opening=isinstance(seen.decision, Open))
             self._tell_acted(seen, opened)
         unheld = self._unheld(seen, opened, now)
-        if unheld is not None:
-            self._poke(unheld[0], now)
+        poke_at = self._rouser.poke(unheld[0], self._journal.bind(MIND=self._name), now) if unheld is not None else now
         self.live = opened is not None or isinstance(seen.verdict, Unheld | Busy)
         until = seen.decision.until if isinstance(seen.decision, Wait) else None
         if unheld is not None:
-            until = min(unheld[1], self._poked_at + backoff_ms(self._pokes, self._host))
+            until = min(unheld[1], poke_at)
         self.due = None if until is None else max(until, now + NEVER_SOONER_MS)
         self._tell_waiting(seen)
 
@@ -106,6 +103,7 @@ class Launcher:
             if isinstance(control, Released) and not is_acked(tx, "heartbeat", control):
                 for cause in MENDABLE:
                     clear_pause(tx, cause)
+                    clear_pause(tx, SELF_PAUSE + cause)
             seen = self._see(tx, config, control, now)
             if isinstance(seen.verdict, Dead) and seen.facts.live is not None:
                 close_dead_run(tx, seen.facts.live, seen.verdict.reason, now, seen.verdict.outcome)
@@ -123,16 +121,6 @@ class Launcher:
         if isinstance(seen.verdict, Unheld) and seen.facts.live is not None:
             return seen.facts.live, seen.verdict.until
         return None
-
-    def _poke(self, run: Run, now: int) -> None:
-        if self._poked_run != run.id:
-            self._poked_run, self._pokes = run.id, 0
-        elif abs(now - self._poked_at) < backoff_ms(self._pokes, self._host):
-            return
-        self._poked_at, self._pokes = now, self._pokes + 1
-        refused = send_poke(self._home.persona_socket(self._name))
-        if refused:
-            self._note("poke.refused", f"Her persona could not be poked: {refused}.", RUN=run.id, TRIES=self._pokes)
 
     def _tell_acted(self, seen: Seen, opened: Run | None) -> None:
         if isinstance(seen.verdict, Dead) and seen.facts.live is not None:

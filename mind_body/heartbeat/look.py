@@ -17,6 +17,7 @@ from mind_body.clock import now_ms
 from mind_body.config import list_minds, read_mind_config
 from mind_body.errors import MindBodyError
 from mind_body.heartbeat.launch import Launcher
+from mind_body.heartbeat.work import Worker
 from mind_body.home import Home
 from mind_body.host.post import Post
 from mind_body.log import Journal
@@ -32,11 +33,23 @@ Mark = tuple[int, int, int] | None
 class Watched:
     """One Mind: its open file, and what tells that something about it changed."""
 
-    __slots__ = ("config", "control_mark", "control_paths", "fault", "launcher", "mind", "name", "settled_mark", "settled_paths")
+    __slots__ = (
+        "config",
+        "control_mark",
+        "control_paths",
+        "fault",
+        "launcher",
+        "mind",
+        "name",
+        "settled_mark",
+        "settled_paths",
+        "worker",
+    )
 
-    def __init__(self, name: str, home: Home, launcher: Launcher) -> None:
+    def __init__(self, name: str, home: Home, host: HostConfig, journal: Journal) -> None:
         self.name = name
-        self.launcher = launcher
+        self.launcher = Launcher(name, home, host, journal)
+        self.worker = Worker(name, home, host, journal)
         # As text: making a thousand paths in every round costs more than asking about them.
         control = home.control_dir(name)
         self.settled_paths = (str(home.mind_db(name)), str(home.mind_file(name)))
@@ -46,6 +59,25 @@ class Watched:
         self.settled_mark: tuple[int | None, Mark] | None = None
         self.control_mark: tuple[Mark, ...] = ()
         self.fault: str | None = None
+
+    @property
+    def due(self) -> int | None:
+        """The next instant at which to look, though nothing may have changed."""
+        return min((one.due for one in (self.launcher, self.worker) if one.due is not None), default=None)
+
+    @property
+    def live(self) -> bool:
+        """A run of hers is live."""
+        return self.launcher.live or self.worker.live
+
+    def look(self, now: int) -> None:
+        """Her work first: what becomes of it may be what wakes her Persona."""
+        assert self.mind is not None
+        assert self.config is not None
+        self.worker.look(self.mind, self.config, now)
+        self.launcher.look(self.mind, self.config, now)
+        if self.due is None and not self.live:
+            self.mind.shrink()
 
     def take_marks(self) -> bool:
         """Whether one of her files is not what it was; what was read from it is forgotten. A commit is no such change."""
@@ -63,6 +95,7 @@ class Watched:
             self.mind.close()
         self.mind, self.config = None, None
         self.launcher.forget()
+        self.worker.forget()
 
 
 class Heartbeat:
@@ -81,17 +114,13 @@ class Heartbeat:
         for watched in list(self._watched.values()):
             with self._contained(watched):
                 if self._has_news(watched, now, thorough=thorough):
-                    assert watched.mind is not None
-                    assert watched.config is not None
-                    watched.launcher.look(watched.mind, watched.config, now)
+                    watched.look(now)
                     self._recovered(watched)
-                    if watched.launcher.due is None and not watched.launcher.live:
-                        watched.mind.shrink()
                     await trio.lowlevel.checkpoint()
-        return min((w.launcher.due for w in self._watched.values() if w.launcher.due is not None), default=None)
+        return min((w.due for w in self._watched.values() if w.due is not None), default=None)
 
     def render_status(self) -> str:
-        live = sum(w.launcher.live for w in self._watched.values())
+        live = sum(w.live for w in self._watched.values())
         faulty = sum(w.fault is not None for w in self._watched.values())
         return f"{len(self._watched)} Minds, {live} awake" + (f", {faulty} with a fault" if faulty else "")
 
@@ -110,7 +139,7 @@ class Heartbeat:
             self._journal.bind(MIND=gone).note("mind.left", "Her configuration is gone; she is looked after no more.")
         for name in names:
             if name not in self._watched:
-                self._watched[name] = Watched(name, self._home, Launcher(name, self._home, self._host, self._journal))
+                self._watched[name] = Watched(name, self._home, self._host, self._journal)
 
     def _has_news(self, watched: Watched, now: int, *, thorough: bool) -> bool:
         """Whether to look; opens what is not open. In a faulty Mind there is news when one of its files changed."""
@@ -121,8 +150,8 @@ class Heartbeat:
             watched.config = read_mind_config(self._home, watched.name)
             watched.mind = open_mind(self._home.mind_db(watched.name))
         wrote = watched.mind.changed()
-        due = watched.launcher.due
-        return changed or wrote or watched.launcher.live or (due is not None and due <= now)
+        due = watched.due
+        return changed or wrote or watched.live or (due is not None and due <= now)
 
     def _recovered(self, watched: Watched) -> None:
         if watched.fault is not None:

@@ -44,7 +44,6 @@ def open_post(organ: str, home: Home, mind: str | None = None) -> Post:
     if hold is None:
         whose = f"{organ} of '{mind}'" if mind else organ
         raise MindBodyError(f"another process is the {whose} already ({home.lock_file(organ, mind)} is locked)")
-    path = {"mouth": home.mouth_socket, "heartbeat": home.heartbeat_socket}.get(organ) or home.persona_socket(mind or "")
     handed = listen_fds(environment)
-    bound = adopt_poke_socket(next(iter(handed.values()))) if handed else open_poke_socket(path)
+    bound = adopt_poke_socket(next(iter(handed.values()))) if handed else open_poke_socket(home.socket_of(organ, mind))
     return Post(home, host, log.Journal(organ, mind), Pokes(bound), Notify(environment), hold)

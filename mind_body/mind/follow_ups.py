@@ -13,6 +13,7 @@ from typing import Any
 from mind_body.ids import new_id
 from mind_body.mind.records import Run, RunKind
 from mind_body.mind.runs import open_run, run_from_row
+from mind_body.mind.steers import carry_steers
 from mind_body.mind.store import Transaction
 from mind_body.mind.work_records import FollowUp, FollowUpState, NewFollowUp, Proposal
 
@@ -98,6 +99,7 @@ def open_self_run(tx: Transaction, follow_up: FollowUp, reason: str, now: int) -
     thread = follow_up.thread_said or thread_root_id(run.id)
     tx.execute("UPDATE follow_up SET run_id = ?, thread_said = ? WHERE id = ?", (run.id, thread, follow_up.id))
     tx.execute("UPDATE run SET follow_up_id = ?, thread_said = ? WHERE id = ?", (follow_up.id, thread, run.id))
+    carry_steers(tx, [one for one in (follow_up.id, follow_up.continues) if one is not None], run.id)
     found = tx.execute("SELECT * FROM run WHERE id = ?", (run.id,)).fetchone()
     return run_from_row(found)
 

@@ -2,19 +2,26 @@
 
 1. Everything is compare-and-set on run and holder: no row, no effect.
 2. Cost, turns and usage are set, never added: the gateway's totals so far are the truth, and telling them twice changes nothing.
-3. Progress is telemetry: the newest alone is kept, and it outlives its run, because a hand-off may have to be made from it.
+3. A run and what it worked on end together. Nobody but the run's holder does either, or the heartbeat, once that is gone.
+4. Progress is telemetry: the newest alone is kept, and it outlives its run, because a hand-off may have to be made from it.
 """
 
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from mind_body.mind.follow_ups import first_bytes
+from mind_body.mind.follow_ups import (
+    continue_follow_up,
+    finish_follow_up,
+    first_bytes,
+    read_follow_up_of_run,
+    reopen_follow_up,
+)
 from mind_body.mind.records import Run, RunKind
 from mind_body.mind.runs import end_run, recent_runs
-from mind_body.mind.steers import drop_steers
+from mind_body.mind.steers import drop_steers, drop_stops
 from mind_body.mind.store import Transaction
-from mind_body.mind.work_records import Progress
+from mind_body.mind.work_records import Ended, Progress, SelfRunEnd
 
 
 def record_figures(  # noqa: PLR0917 - a record's columns, in their order
@@ -28,16 +35,22 @@ def record_figures(  # noqa: PLR0917 - a record's columns, in their order
     return changed.rowcount == 1
 
 
-def end_self_run(  # noqa: PLR0917 - a record's columns, in their order
-    tx: Transaction, run_id: str, holder: str, outcome: str, reason: str, result: str | None, now: int
-) -> bool:
-    """End it, with the first bytes of its result, and drop what it was not given; False when it is not ours or has ended."""
-    if not end_run(tx, run_id, holder, outcome, reason, now):
-        return False
-    if result is not None:
-        tx.execute("UPDATE run SET result = ? WHERE id = ?", (first_bytes(result), run_id))
-    drop_steers(tx, run_id)
-    return True
+def end_self_run(tx: Transaction, run: Run, holder: str, end: SelfRunEnd, now: int) -> Ended | None:
+    """End it, and with it what it worked on: done, open again, or going on as new work. None when it is not ours any more."""
+    if not end_run(tx, run.id, holder, end.outcome, end.reason, now):
+        return None
+    if end.result is not None:
+        tx.execute("UPDATE run SET result = ? WHERE id = ?", (first_bytes(end.result), run.id))
+    drop_stops(tx, run.id)
+    follow_up = read_follow_up_of_run(tx, run.id)
+    after = None
+    if follow_up is not None and end.fate == "again":
+        after = reopen_follow_up(tx, run.id)
+    elif follow_up is not None and end.fate == "continue":
+        after = continue_follow_up(tx, follow_up, run.id, end.reason, now)
+    elif follow_up is not None:
+        finish_follow_up(tx, follow_up.id, run.id, end.result, now)
+    return Ended(after, drop_steers(tx, run.id) if after is None else 0)
 
 
 def recent_self_runs(tx: Transaction, most: int) -> list[Run]:

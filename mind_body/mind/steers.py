@@ -1,13 +1,15 @@
 """Door: what is said to a Self while it works (design §8): queued at T1 or T3b, given in order, dropped with the run's end.
 
 1. An event is a steer once: its id is unique.
-2. A steer belongs to one run. What it did not get in time is dropped, never given to the next run; and what somebody wrote is then
-   mail, as it would have been without the run: nobody's words are lost because a run ended just then.
+2. A steer belongs to the live run. What that was not given goes on to the next run of the same work. Where there is none it is
+   dropped, and what somebody wrote is then mail, as it would have been without the run: nobody's words are lost because a run ended
+   just then. A stop is for one run alone.
 3. The thread of the live run is known from the receipt of its first message, or from the room, which may be quicker: until one of
    them has come, nobody can have written in it.
 """
 
 import json
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from mind_body.ids import new_id
@@ -72,8 +74,23 @@ def withdraw_steer(tx: Transaction, event_id: str) -> bool:
     return changed.rowcount == 1
 
 
+def carry_steers(tx: Transaction, follow_up_ids: Sequence[str], run_id: str) -> int:
+    """What earlier runs of this work were not given is for this run; how many."""
+    changed = tx.execute(
+        "UPDATE steer SET run_id = ? WHERE state = 'queued' AND kind = 'steer' AND run_id IN "
+        "(SELECT id FROM run WHERE follow_up_id IN (SELECT value FROM json_each(?)))",
+        (run_id, json.dumps(list(follow_up_ids))),
+    )
+    return changed.rowcount
+
+
+def drop_stops(tx: Transaction, run_id: str) -> None:
+    """The run is over: nobody need stop it any more."""
+    tx.execute("UPDATE steer SET state = 'dropped' WHERE run_id = ? AND kind = 'stop' AND state = 'queued'", (run_id,))
+
+
 def drop_steers(tx: Transaction, run_id: str) -> int:
-    """The run is over: what it was not given is dropped, and is mail again where it was a message; how many."""
+    """The work is over: what its run was not given is dropped, and is mail again where it was a message; how many."""
     tx.execute(
         "UPDATE heard SET standing = 'mail', state = 'pending', closed_how = NULL, "
         "reason = 'the run that it was for ended before it was given' WHERE closed_how = 'self' AND event_id IN "

@@ -10,7 +10,7 @@ import pytest
 from mind_body.config import find_home
 from mind_body.home import Home
 from mind_body.host.poke import Pokes, open_poke_socket
-from mind_body.mind.follow_ups import admit_follow_up, finish_follow_up, open_self_run, read_open_follow_ups
+from mind_body.mind.follow_ups import admit_follow_up, open_self_run, read_open_follow_ups
 from mind_body.mind.handoffs import admit_handoff
 from mind_body.mind.records import Run
 from mind_body.mind.rooms import save_members
@@ -18,7 +18,7 @@ from mind_body.mind.runs import adopt_run
 from mind_body.mind.self_runs import end_self_run, record_figures, write_progress
 from mind_body.mind.steers import read_queued_steers
 from mind_body.mind.store import open_mind
-from mind_body.mind.work_records import Handoff, NewFollowUp, Progress
+from mind_body.mind.work_records import Handoff, NewFollowUp, Progress, SelfRunEnd
 from tests import builders
 from tests.homes import call, make_home
 
@@ -53,9 +53,7 @@ def end(home: Home, run: Run) -> None:
     with closing(open_mind(home.mind_db("ada"))) as mind, mind.write() as tx:
         record_figures(tx, run.id, "holder", 3, 420_000, usage)
         admit_handoff(tx, Handoff(run.id, "garden", "Next: the roses.", "model", False, T))
-        assert run.follow_up_id is not None
-        finish_follow_up(tx, run.follow_up_id, run.id, "watered", T)
-        end_self_run(tx, run.id, "holder", "result", "the work is done", "watered", T + 65_000)
+        assert end_self_run(tx, run, "holder", SelfRunEnd("result", "the work is done", "watered", "done"), T + 65_000)
 
 
 def shown(home: Home, *words: str) -> Any:

@@ -1,0 +1,90 @@
+"""Loop: the one transaction in which the heartbeat acts on a Mind's work (T2).
+
+In it, in this order: a dead run is buried, its work open again; proposals that were answered; work that is not tried any more; the
+claim with its run. Who was told that work began is told that it broke off, once per run, and that it is given up, in its thread.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from mind_body.heartbeat.claim import Asked, Claim, Confirmed, Refused, count_fruitless, judge_proposal, make_handoff, pick_hopeless
+from mind_body.heartbeat.wake import Dead
+from mind_body.matrix.notices import NoticeKey, render_notice
+from mind_body.mind.claims import bury_self_run, read_work_facts
+from mind_body.mind.follow_ups import confirm_follow_up, drop_follow_up, open_self_run, read_follow_up_of_run, read_thread_root
+from mind_body.mind.outbox import admit_said, read_said
+from mind_body.mind.records import Run
+from mind_body.mind.self_runs import read_progress
+from mind_body.mind.steers import drop_steers
+from mind_body.mind.store import Transaction
+from mind_body.mind.work_records import FollowUp, WorkFacts
+from mind_body.settings import MindConfig
+
+
+@dataclass(slots=True)
+class Done:
+    """What the transaction came to."""
+
+    run: Run | None = None
+    """The run that was opened."""
+    said: int = 0
+    """Notices that were queued."""
+    lines: list[tuple[str, str, dict[str, Any]]] = field(default_factory=list)
+    """For the journal, once it is committed."""
+
+    def note(self, kind: str, sentence: str, **fields: Any) -> None:
+        self.lines.append((kind, sentence, fields))
+
+
+@dataclass(frozen=True, slots=True)
+class Desk:
+    """The transaction, and what is done in it."""
+
+    tx: Transaction
+    config: MindConfig
+    now: int
+    done: Done = field(default_factory=Done)
+
+    def bury(self, run: Run, dead: Dead) -> None:
+        """Its work is open again; with a hand-off from the record, where somebody had begun."""
+        follow_up = read_follow_up_of_run(self.tx, run.id) if run.holder is not None else None
+        progress = read_progress(self.tx, run.id)
+        handoff = make_handoff(run, follow_up, progress, dead.reason, self.now) if follow_up is not None else None
+        reopened = bury_self_run(self.tx, run, dead.outcome, dead.reason, self.now, handoff=handoff)
+        if reopened is not None and follow_up is not None:
+            self._say(NoticeKey.SELF_INTERRUPTED, run.id, reopened)
+        sentence = f"Her Self's run was closed: {dead.reason}." + (" Its work is open again." if reopened else "")
+        self.done.note("run.closed", sentence, RUN=run.id, OUTCOME=dead.outcome, REASON=dead.reason, FOLLOW_UP=run.follow_up_id)
+
+    def settle(self, facts: WorkFacts) -> None:
+        """Proposals that were answered, and work that is not tried any more."""
+        for proposal in facts.proposals:
+            self._answer(proposal.follow_up, judge_proposal(proposal, facts.reactions, self.config.people, self.now))
+        for work in pick_hopeless(read_work_facts(self.tx)):
+            self._give_up(work.follow_up, count_fruitless(work.past))
+
+    def claim(self, claim: Claim) -> None:
+        self.done.run = open_self_run(self.tx, claim.follow_up, claim.reason, self.now)
+
+    def _answer(self, follow_up: FollowUp, answer: Confirmed | Refused | Asked) -> None:
+        if isinstance(answer, Confirmed) and confirm_follow_up(self.tx, follow_up.id):
+            self.done.note("follow-up.confirmed", f"{follow_up.asked_by} confirmed the brief.", FOLLOW_UP=follow_up.id)
+        elif isinstance(answer, Refused) and drop_follow_up(self.tx, follow_up.id, answer.why, self.now):
+            self.done.note("follow-up.dropped", f"Work is dropped: {answer.why}.", FOLLOW_UP=follow_up.id, REASON=answer.why)
+
+    def _give_up(self, follow_up: FollowUp, count: int) -> None:
+        why = f"its last {count} runs came to nothing"
+        if drop_follow_up(self.tx, follow_up.id, why, self.now):
+            drop_steers(self.tx, follow_up.run_id or "")
+            self._say(NoticeKey.SELF_DROPPED, follow_up.id, follow_up, count=count)
+            self.done.note("follow-up.dropped", f"Work is given up: {why}.", level="warning", FOLLOW_UP=follow_up.id, REASON=why)
+
+    def _say(self, key: NoticeKey, cause: str, follow_up: FollowUp, count: int = 0) -> None:
+        """A notice in the thread of the work, for those who saw it begin."""
+        if follow_up.thread_said is None or read_said(self.tx, follow_up.thread_said) is None:
+            return
+        root = read_thread_root(self.tx, follow_up)
+        notice = render_notice(self.config.persona.language, key, cause, follow_up.room_id, thread=root, count=count)
+        if root is None:
+            notice = replace(notice, thread_said=follow_up.thread_said)
+        self.done.said += admit_said(self.tx, [notice], None, self.now)
