@@ -65,8 +65,7 @@ def finished(facts: Facts, _constants: Constants) -> bool:
 
 def quiet_at(facts: Facts, constants: Constants) -> int:
     """When it counts as hung, if no line comes. A tool that knows its own limit is given that."""
-    known = facts.tool_limit_ms
-    patience = constants.stall_ms if known is None else min(known, constants.tool_limit_max_ms)
+    patience = constants.stall_ms if facts.tool_limit_ms is None else _tool_patience(facts, constants)
     return max(facts.last_line_at, facts.last_write_at, facts.child.started_at) + patience
 
 
@@ -105,7 +104,7 @@ def flush_late_at(facts: Facts, constants: Constants) -> int:
         return facts.now
     if flush.started_at is not None:
         return flush.started_at + constants.flush_grace_ms
-    return flush.asked_at + constants.flush_grace_ms + min(facts.tool_limit_ms or 0, constants.tool_limit_max_ms)
+    return flush.asked_at + constants.flush_grace_ms + _tool_patience(facts, constants)
 
 
 def overran(facts: Facts, constants: Constants) -> bool:
@@ -161,6 +160,10 @@ def unanswered(facts: Facts, constants: Constants) -> bool:
     tried = facts.child.reopened or facts.ladder.why is not None or called(facts, constants)
     hopeless = facts.result is not None and facts.result.outcome is not Outcome.NO_RESULT
     return not facts.answered and not tried and not hopeless
+
+
+def _tool_patience(facts: Facts, constants: Constants) -> int:
+    return min((facts.tool_limit_ms or 0) // constants.divisor, constants.tool_limit_max_ms)
 
 
 def _grown(facts: Facts, constants: Constants) -> bool:

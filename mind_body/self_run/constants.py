@@ -25,6 +25,8 @@ class Constants:
     """The most that is believed of a tool's own limit."""
     exit_drain_ms: int = 2_000
     """To read what is left after its exit; and for it to exit after its streams closed."""
+    divisor: int = 1
+    """What the spans were divided by; a tool's own limit is divided by it too."""
     run_limit_ms: int = 86_400_000
     """A run is asked for its hand-off after a day, whatever it is at: the bound that every run has."""
 
@@ -36,5 +38,5 @@ class Constants:
     def scaled(self, divisor: int) -> "Constants":
         """The same with every span of time divided; never below a millisecond."""
         spans = {name: max(getattr(self, name) // divisor, 1) for name in self.__slots__ if name.endswith("_ms")}
-        tokens = {name: getattr(self, name) for name in self.__slots__ if not name.endswith("_ms")}
-        return Constants(**spans, **tokens)
+        others = {name: getattr(self, name) for name in self.__slots__ if not name.endswith("_ms")}
+        return Constants(**spans, **{**others, "divisor": self.divisor * divisor})

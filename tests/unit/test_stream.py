@@ -13,13 +13,22 @@ from mind_body.model.stream import (
     NEED_DATA,
     ApiRetry,
     Assistant,
+    BackgroundTasks,
+    CompactBoundary,
+    ControlRequest,
     ControlResponse,
+    ConversationReset,
     Event,
     Init,
+    KeepAlive,
     Lifecycle,
+    ModelUse,
+    Partial,
     RateLimit,
     Result,
+    Status,
     StreamCodec,
+    ToolProgress,
     Unknown,
     User,
     parse_line,
@@ -35,10 +44,24 @@ RESULT = {
     "structured_output": {"say": []},
     "api_error_status": None,
     "stop_reason": "tool_use",
-    "modelUsage": {"claude-sonnet-4-5": {"contextWindow": 200_000}},
+    "modelUsage": {
+        "claude-sonnet-4-5": {
+            "inputTokens": 4,
+            "outputTokens": 80,
+            "cacheReadInputTokens": 69_361,
+            "cacheCreationInputTokens": 36_521,
+            "cacheCreationEphemeral1hInputTokens": 21,
+            "costUSD": 0.15897405,
+            "contextWindow": 200_000,
+        }
+    },
+    "model_usage_since_last_result": {"claude-sonnet-4-5": {"inputTokens": None, "costUSD": None}},
+    "usage": {"output_tokens": 80},
+    "uuid": "r1",
     "user_message_uuids": ["u1"],
 }
 USAGE = {"input_tokens": 1, "cache_read_input_tokens": 2, "cache_creation_input_tokens": 3, "output_tokens": 4}
+COMPACTED = {"trigger": "auto", "pre_tokens": 9, "post_tokens": 3}
 # Each as the real CLI (2.1.332) printed it, cut to what is read.
 SEEN: list[tuple[dict[str, Any], Event]] = [
     (
@@ -55,7 +78,46 @@ SEEN: list[tuple[dict[str, Any], Event]] = [
         Assistant("a", "msg", None, ({"type": "text", "text": "x\u2028y"},), Usage(1, 2, 3, 0, 4), None, None),
     ),
     ({"type": "user", "uuid": "b", "parent_tool_use_id": "t", "isSynthetic": True}, User("b", "t", synthetic=True)),
-    (RESULT, Result("success", False, "completed", '{"say":[]}', {"say": []}, None, "tool_use", 200_000, ("u1",))),
+    (
+        {"type": "user", "uuid": "c", "message": {"content": [{"type": "tool_result", "tool_use_id": "t"}, "x"]}},
+        User("c", None, synthetic=False, finished=("t",)),
+    ),
+    (
+        RESULT,
+        Result(
+            subtype="success",
+            is_error=False,
+            terminal_reason="completed",
+            text='{"say":[]}',
+            structured={"say": []},
+            api_error_status=None,
+            stop_reason="tool_use",
+            window_tokens=200_000,
+            user_uuids=("u1",),
+            uuid="r1",
+            output_tokens=80,
+            totals={"claude-sonnet-4-5": ModelUse(Usage(4, 69_361, 36_500, 21, 80), 158_974)},
+            since_last={"claude-sonnet-4-5": ModelUse(Usage(), 0)},
+        ),
+    ),
+    ({"type": "stream_event", "event": {"type": "ping"}, "parent_tool_use_id": "t"}, Partial("t")),
+    ({"type": "tool_progress", "tool_use_id": "t", "tool_name": "Bash", "elapsed_time_seconds": 3}, ToolProgress("t", "Bash")),
+    ({"type": "keep_alive"}, KeepAlive()),
+    ({"type": "conversation_reset", "new_conversation_id": "n"}, ConversationReset("n")),
+    ({"type": "control_request", "request_id": "q", "request": {"subtype": "can_use_tool"}}, ControlRequest("q", "can_use_tool")),
+    ({"type": "system", "subtype": "status", "status": "requesting"}, Status("requesting")),
+    (
+        {
+            "type": "system",
+            "subtype": "compact_boundary",
+            "compact_metadata": {"trigger": "auto", "pre_tokens": 9, "post_tokens": 3},
+        },
+        CompactBoundary("auto", 9, 3),
+    ),
+    (
+        {"type": "system", "subtype": "background_tasks_changed", "tasks": [{"task_id": "a"}, {"task_id": "b", "ambient": True}]},
+        BackgroundTasks(("a",)),
+    ),
     (
         {
             "type": "rate_limit_event",
@@ -69,7 +131,7 @@ SEEN: list[tuple[dict[str, Any], Event]] = [
         ControlResponse("r", ok=True, response={"commands": []}, error=""),
     ),
     ({"type": "command_lifecycle", "command_uuid": "u", "state": "completed"}, Lifecycle("u", "completed")),
-    ({"type": "system", "subtype": "status", "x": 1}, Unknown("system", "status", {"type": "system", "subtype": "status", "x": 1})),
+    ({"type": "system", "subtype": "new", "x": 1}, Unknown("system", "new", {"type": "system", "subtype": "new", "x": 1})),
     ({"type": "tomorrow"}, Unknown("tomorrow", "", {"type": "tomorrow"})),
     ({}, Unknown("", "", {})),
 ]
@@ -159,12 +221,17 @@ json_values = st.recursive(
     max_leaves=12,
 )
 names = st.sampled_from(
-    ["type", "subtype", "message", "usage", "response", "modelUsage", "rate_limit_info", "user_message_uuids", "uuid"]
+    [
+        *["type", "subtype", "message", "usage", "response", "request", "modelUsage", "model_usage_since_last_result", "errors"],
+        *["rate_limit_info", "user_message_uuids", "uuid", "compact_metadata", "tasks", "status", "parent_tool_use_id"],
+    ]
 )
-kinds = st.sampled_from(["assistant", "user", "result", "rate_limit_event", "control_response", "command_lifecycle", "system"])
+KINDS = ["assistant", "user", "result", "rate_limit_event", "control_response", "control_request", "command_lifecycle", "system"]
+kinds = st.sampled_from([*KINDS, "stream_event", "tool_progress", "keep_alive", "conversation_reset"])
+subtypes = st.sampled_from(["init", "api_retry", "status", "compact_boundary", "background_tasks_changed", "else"])
 
 
-@given(st.dictionaries(names, json_values, max_size=9), kinds, st.sampled_from(["init", "api_retry", "else"]))
+@given(st.dictionaries(names, json_values, max_size=9), kinds, subtypes)
 def test_no_object_that_it_prints_raises(fields: dict[str, Any], kind: str, subtype: str) -> None:
     assert parse_line(json.dumps({**fields, "type": kind, "subtype": subtype}).encode()) is not None
 
