@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from mind_body.persona.outside import clean
+from mind_body.matrix.outside import clean
 
 
 def render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -12,10 +12,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mind_body.matrix.outside import clean, plain_name, quote, quoted_name, safe_id
 from mind_body.mind.changes import MISSED
 from mind_body.mind.records import Heard, Room, Standing
 from mind_body.mind.turning import Relation
-from mind_body.persona.outside import clean, plain_name, quote, quoted_name, safe_id
 from mind_body.persona.roles import role_of
 from mind_body.settings import PeopleConfig
 

@@ -5,9 +5,9 @@ It names what it left out and where that is. The new mail is never shortened for
 
 from collections.abc import Sequence
 
+from mind_body.matrix.outside import clean, quote
 from mind_body.mind.turning import Dialogue
 from mind_body.persona.batch import charged
-from mind_body.persona.outside import clean, quote
 from mind_body.persona.prompt import Persona, Scene, render_message, render_small
 
 BYTES_MAX = 16_000

@@ -15,9 +15,9 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from mind_body.matrix.outside import clean
 from mind_body.mind.changes import MISSED
 from mind_body.mind.records import Heard, Room
-from mind_body.persona.outside import clean
 
 SAY_MAX = 8
 REACT_MAX = 4

@@ -8,9 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind_body.matrix.outside import MARK, clean, plain_name, quote, quoted_name, safe_id
 from mind_body.mind.records import Heard, Membership, Room, Standing
 from mind_body.mind.turning import Dialogue, Relation
-from mind_body.persona.outside import MARK, clean, plain_name, quote, quoted_name, safe_id
 from mind_body.persona.prompt import LATE_AFTER_MS, Persona, Scene, render_input, render_instructions, render_small
 from mind_body.persona.rehydrate import render_rehydration
 from mind_body.persona.roles import role_of
