@@ -40,11 +40,14 @@ class SelfChild:
         self.on_change: Callable[[], None] = lambda: None
         """It exited, or one of its streams ended."""
         self.exited = False
+        self.gone = trio.Event()
+        """Set when it exits."""
         self.reaped = trio.Event()
         """`run` is over: nothing of it is left."""
         self.deaf = False
         """It lives, and its stdout is closed, or it closed its stdin: nothing more can be asked of it."""
         self._closed = False
+        self._reading = trio.CancelScope()
 
     @property
     def pid(self) -> int:
@@ -68,21 +71,26 @@ class SelfChild:
         return " / ".join(self._words)
 
     async def run(self) -> None:
-        """Until it has exited and was drained or given up; then nothing of it is left. Never raises what a child can cause."""
+        """Until it has exited and was drained or given up; then nothing of it is left. Never raises what a child can cause.
+
+        Shielded: who started it ends it, in order, also when the organ is told to stop.
+        """
         try:
-            async with trio.open_nursery() as nursery:
-                self._reading = nursery.cancel_scope
-                nursery.start_soon(self._read_stdout)
-                nursery.start_soon(self._read_stderr)
-                nursery.start_soon(self._write)
-                await self._child.wait()
-                self.exited = True
-                self.on_change()
+            with trio.CancelScope(shield=True):
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write)
+                    with self._reading:
+                        async with trio.open_nursery() as readers:
+                            readers.start_soon(self._read_stdout)
+                            readers.start_soon(self._read_stderr)
+                            await self._child.wait()
+                            self._exit()
+                    nursery.cancel_scope.cancel()
         finally:
             await self._child.aclose()
-            self.exited, self._streams = True, 0
+            self._streams = 0
             self.reaped.set()
-            self.on_change()
+            self._exit()
 
     def put(self, value: dict[str, Any]) -> None:
         """One line for its stdin, when it takes it."""
@@ -118,6 +126,11 @@ class SelfChild:
             await self._child.wait()
             self._reading.cancel()
             await self.reaped.wait()
+
+    def _exit(self) -> None:
+        self.exited = True
+        self.gone.set()
+        self.on_change()
 
     async def _write(self) -> None:
         stdin = self._child.stdin
