@@ -107,7 +107,7 @@ class PersonaConfig(Settings):
     max_turns: Annotated[int, Field(ge=1, le=64)] = 4
     """Turns in one run (design §3)."""
     acts: tuple[Literal["say", "react", "start_self_run", "tell_self"], ...] = ("say", "react", "start_self_run", "tell_self")
-    """The fields of a reply that this Mind may use. The last two are hers only where `[self]` is enabled."""
+    """The fields of a reply that this Mind may use. The last two count only where `[self]` is enabled."""
     silence: Literal["allowed", "never-when-addressed"] = "allowed"
     """`never-when-addressed` asks her once more when she answers mail with nothing."""
     doctrine: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from pathlib import Path
 from mind_body.cli.account import Account, check_account
 from mind_body.cli.finding import Check, look
 from mind_body.cli.model_checks import check_model
+from mind_body.cli.self_checks import check_self
 from mind_body.config import list_minds, read_host_config, read_mind_config
 from mind_body.control.effective import Held
 from mind_body.control.files import read_control, read_dial
@@ -46,7 +47,7 @@ async def check_one(home: Home, name: str) -> list[Check]:
     checks.insert(0, Check(f"{name}: configuration", ok=True, detail=str(home.mind_file(name))))
     checks += [_persona(home, name, config), *_credentials(home, name, config)]
     checks.append(await look(f"{name}: homeserver", lambda: _homeserver(home, name, config), "see [matrix] and the secret"))
-    return [*checks, *await check_model(home, name, config)]
+    return [*checks, *await check_model(home, name, config), *await check_self(home, name, config)]
 
 
 def _python() -> Check:

@@ -30,7 +30,7 @@ async def check_model(home: Home, name: str, config: MindConfig) -> list[Check]:
     checks = [await look(what, lambda: _claude(config), "install the pinned claude CLI (make venv), or name it in [model] cli")]
     if config.model.sandbox:
         fix = "apt-get install bubblewrap; where the kernel forbids user namespaces, allow them or set [model] sandbox = false"
-        checks.append(await look(f"{name}: sandbox", _sandbox, fix))
+        checks.append(await look(f"{name}: sandbox", see_sandbox, fix))
     return checks
 
 
@@ -66,7 +66,7 @@ async def _claude(config: MindConfig) -> str:
     return str(find_cli(config.model.cli))
 
 
-async def _sandbox() -> str:
+async def see_sandbox() -> str:
     child = start_child(
         render_bwrap(SANDBOX, ["true"]), env={"PATH": environment.get("PATH", os.defpath)}, stdout="null", stderr="null"
     )

@@ -26,6 +26,8 @@ class Status(TypedDict):
     brake: str
     reason: str
     live_run: dict[str, Any] | None
+    self_run: dict[str, Any] | None
+    waiting_work: int
     pending: int
     unsent: int
     prefix_tokens: int
@@ -47,8 +49,9 @@ def status(home: Home, names: tuple[str, ...], as_json: bool) -> None:
     \b
     JSON: {home, run_dir, minds: [{
         name, brake ("held" or "released"), reason (why it is held), live_run (null, or {id, kind, cause, reason, opened_at, held}),
+        self_run (the same of her Self), waiting_work (work that waits for a run, or for a confirmation),
         pending (mail that no turn has closed), unsent (said, not yet in the room), prefix_tokens and ceiling_tokens (of the session
-        used last), spend_today_micro_usd (UTC day), units {mouth, heartbeat, persona: "running", "idle" or "stopped"},
+        used last), spend_today_micro_usd (UTC day), units {mouth, heartbeat, persona, self: "running", "idle" or "stopped"},
         pauses [{cause, until, reason}], encrypted_rooms (rooms she is in and cannot read), fault (null, or why not readable)}]}
     """
     minds = [read_status(home, name) for name in _known(home, names)]
@@ -58,7 +61,7 @@ def status(home: Home, names: tuple[str, ...], as_json: bool) -> None:
     if not minds:
         click.echo("There is no Mind here yet: `mind new NAME` makes one.")
         return
-    head = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "MOUTH", "HEARTBEAT", "PERSONA")
+    head = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "MOUTH", "HEARTBEAT", "PERSONA", "SELF")
     click.echo(render_table(head, [_status_row(mind) for mind in minds]))
     for note in [note for mind in minds for note in _notes(mind)]:
         click.echo(note)
@@ -108,6 +111,8 @@ def read_status(home: Home, name: str) -> Status:
         brake="held" if isinstance(control, Held) else "released",
         reason=control.reason if isinstance(control, Held) else "",
         live_run=_render_run(figures.live_run) if figures and figures.live_run else None,
+        self_run=_render_run(figures.self_run) if figures and figures.self_run else None,
+        waiting_work=figures.waiting_work if figures else 0,
         pending=figures.pending if figures else 0,
         unsent=figures.unsent if figures else 0,
         prefix_tokens=figures.prefix_tokens if figures else 0,
@@ -117,6 +122,7 @@ def read_status(home: Home, name: str) -> Status:
             "mouth": _runs(home, "mouth", "stopped"),
             "heartbeat": _runs(home, "heartbeat", "stopped"),
             "persona": _runs(home, "persona", "idle", name),
+            "self": _runs(home, "self", "idle", name),
         },
         pauses=[{"cause": p.cause, "until": p.until, "reason": p.reason} for p in figures.pauses if p.until > now_ms()]
         if figures
@@ -174,8 +180,16 @@ def _status_row(mind: Status) -> list[str]:
         str(mind["unsent"]),
         context,
         render_usd(mind["spend_today_micro_usd"]),
-        *mind["units"].values(),
+        *list(mind["units"].values())[:-1],
+        _self_cell(mind),
     ]
+
+
+def _self_cell(mind: Status) -> str:
+    """What runs, for how long, and what waits behind it."""
+    run, waiting = mind["self_run"], mind["waiting_work"]
+    doing = f"{run['cause']} {render_wait(now_ms() - run['opened_at'])}" if run else mind["units"]["self"]
+    return f"{doing}, {waiting} waiting" if waiting else doing
 
 
 def _notes(mind: Status) -> list[str]:

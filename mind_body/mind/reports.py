@@ -5,6 +5,7 @@ what came first in a room is told by each kind's own row order.
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,15 +19,18 @@ class Figures:
     """One Mind at one instant."""
 
     live_run: Run | None
+    self_run: Run | None
+    waiting_work: int
+    """Work that waits for a run, or for a confirmation."""
     pending: int
     """Mail that no turn has closed."""
     unsent: int
     """Said rows without a receipt."""
     prefix_tokens: int
-    """The newest usable figure of the session used last: telemetry, never a sum."""
+    """The newest usable figure of her Persona's session used last: telemetry, never a sum."""
     ceiling_tokens: int
     spent_micro_usd: int
-    """Since the instant that was asked for."""
+    """By turns since the instant that was asked for, and by the runs of her Self that have ended since, or live."""
     pauses: tuple[Pause, ...]
     encrypted_rooms: tuple[str, ...]
     """Rooms she is in and cannot read."""
@@ -34,14 +38,16 @@ class Figures:
 
 def read_figures(tx: Transaction, since: int) -> Figures:
     """`since` is where "spent today" begins."""
-    session = tx.execute("SELECT prefix_tokens, ceiling_tokens FROM session ORDER BY last_used_at DESC, id DESC LIMIT 1").fetchone()
+    session = tx.execute(_NEWEST_SESSION).fetchone()
     return Figures(
         live_run=live_run(tx, RunKind.PERSONA_TURN),
+        self_run=live_run(tx, RunKind.SELF_RUN),
+        waiting_work=_number(tx, "SELECT count(*) FROM follow_up WHERE state IN ('proposed', 'open')"),
         pending=_number(tx, "SELECT count(*) FROM heard WHERE standing = 'mail' AND state = 'pending'"),
         unsent=_number(tx, "SELECT count(*) FROM said WHERE state IN ('queued', 'attempted')"),
         prefix_tokens=session["prefix_tokens"] if session else 0,
         ceiling_tokens=session["ceiling_tokens"] if session else 0,
-        spent_micro_usd=_number(tx, "SELECT coalesce(sum(cost_micro_usd), 0) FROM turn WHERE ended_at >= ?", since),
+        spent_micro_usd=_number(tx, _SPENT, {"since": since}),
         pauses=read_pauses(tx),
         encrypted_rooms=tuple(
             row["name"] or row["room_id"]
@@ -103,6 +109,12 @@ def read_turn_of_event(tx: Transaction, event_id: str) -> TurnFigures | None:
     )
 
 
+_NEWEST_SESSION = """
+SELECT prefix_tokens, ceiling_tokens FROM session WHERE conversation NOT LIKE 'work:%'
+ORDER BY last_used_at DESC, id DESC LIMIT 1"""
+_SPENT = """
+SELECT (SELECT coalesce(sum(cost_micro_usd), 0) FROM turn WHERE ended_at >= :since)
+     + (SELECT coalesce(sum(cost_micro_usd), 0) FROM run WHERE kind = 'self_run' AND (ended_at >= :since OR ended_at IS NULL))"""
 _HEARD = """
 SELECT heard.*, room.number AS number, room.conversation AS conversation FROM heard LEFT JOIN room USING (room_id)
 WHERE :of IS NULL OR room.conversation = :of ORDER BY seq DESC LIMIT :most"""
@@ -187,6 +199,6 @@ def _run(row: Any) -> Entry:
     )
 
 
-def _number(tx: Transaction, sql: str, *values: int) -> int:
-    found: int | None = tx.execute(sql, values).fetchone()[0]
+def _number(tx: Transaction, sql: str, values: Mapping[str, int] | None = None) -> int:
+    found: int | None = tx.execute(sql, values or {}).fetchone()[0]
     return found or 0

@@ -33,8 +33,3 @@ def read_report(tx: Transaction, run: Run) -> WorkReport:
         handoff=read_handoff(tx, run.id),
         steers=tuple((row["kind"], row["sender"], row["state"]) for row in rows),
     )
-
-
-def count_waiting(tx: Transaction) -> int:
-    """Follow-ups that wait for a run, or for a confirmation."""
-    return int(tx.execute("SELECT count(*) FROM follow_up WHERE state IN ('proposed', 'open')").fetchone()[0])

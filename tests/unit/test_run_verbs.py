@@ -170,3 +170,14 @@ def test_without_a_direct_conversation_the_way_out_is_named(tmp_path: Path) -> N
 def test_where_no_mind_has_worked_the_first_step_is_named(tmp_path: Path) -> None:
     make_home(tmp_path, "ada")
     assert "mind run start" in call(find_home(str(tmp_path / "home")), "runs").output
+
+
+def test_status_shows_what_her_self_is_at_what_waits_and_what_it_cost(home: Home) -> None:
+    live = work(home)
+    (ada, bea) = shown(home, "status")["minds"]
+    assert (ada["self_run"]["id"], ada["live_run"], ada["waiting_work"], bea["self_run"]) == (live.id, None, 0, None)
+    end(home, live)
+    assert call(home, "run", "start", "ada", "--brief", "count the roses").exit_code == 0
+    (ada, bea) = shown(home, "status")["minds"]
+    assert (ada["self_run"], ada["waiting_work"]) == (None, 1)
+    assert "idle, 1 waiting" in call(home, "status").output

@@ -25,7 +25,7 @@ from tests.homes import call, make_home
 
 STATUS_KEYS = {
     "name", "brake", "reason", "live_run", "pending", "unsent", "prefix_tokens", "ceiling_tokens", "spend_today_micro_usd", "units",
-    "pauses", "encrypted_rooms", "fault",
+    "pauses", "encrypted_rooms", "fault", "self_run", "waiting_work",
 }  # fmt: skip
 DEADLINE_S = 20.0
 
@@ -91,7 +91,7 @@ def test_status_has_its_documented_keys(tmp_path: Path) -> None:
     mind = told["minds"][0]
     assert (mind["name"], mind["brake"], mind["pending"], mind["live_run"]) == ("ada", "held", 0, None)
     assert "new: read her files" in mind["reason"]
-    assert mind["units"] == {"mouth": "stopped", "heartbeat": "stopped", "persona": "idle"}
+    assert mind["units"] == {"mouth": "stopped", "heartbeat": "stopped", "persona": "idle", "self": "idle"}
 
 
 def test_status_shows_the_live_run_and_who_runs(tmp_path: Path) -> None:
