@@ -5,7 +5,8 @@ from typing import Any
 from mind_body.cli.render import render_plain, render_tokens, render_wait
 from mind_body.clock import render_utc
 from mind_body.mind.records import Run
-from mind_body.mind.work_records import Progress, WorkReport
+from mind_body.mind.report_records import WorkReport
+from mind_body.mind.work_records import Progress
 from mind_body.money import render_usd
 
 HEAD = ("MIND", "RUN", "STATE", "OPENED", "FOR", "CONTEXT", "COST", "BRIEF", "WHY")

@@ -3,10 +3,10 @@
 from mind_body.mind.follow_ups import read_follow_up
 from mind_body.mind.handoffs import read_handoff
 from mind_body.mind.records import Run, RunKind
+from mind_body.mind.report_records import WorkReport
 from mind_body.mind.runs import run_from_row
 from mind_body.mind.self_runs import read_progress
 from mind_body.mind.store import Transaction
-from mind_body.mind.work_records import WorkReport
 
 
 def read_work(tx: Transaction, most: int) -> list[WorkReport]:
