@@ -66,6 +66,12 @@ def read_open_session(tx: Transaction, conversation: str) -> Session | None:
     return _session(row) if row else None
 
 
+def read_open_sessions(tx: Transaction, prefix: str) -> list[Session]:
+    """The open sessions of all conversations whose id begins so."""
+    rows = tx.execute("SELECT * FROM session WHERE ended_at IS NULL AND substr(conversation, 1, ?) = ?", (len(prefix), prefix))
+    return [_session(row) for row in rows]
+
+
 def read_last_state(tx: Transaction, session_id: str) -> TurnState | None:
     """How the newest turn of a session ended; None before the first."""
     row = tx.execute("SELECT state FROM turn WHERE session_id = ? ORDER BY rowid DESC LIMIT 1", (session_id,)).fetchone()
@@ -88,6 +94,25 @@ def read_told_rooms(tx: Transaction, session_id: str) -> dict[str, str]:
         (session_id,),
     )
     return {row["room_id"]: row["name"] for row in rows}
+
+
+def read_heard_senders(tx: Transaction, session_id: str, seqs: Sequence[int]) -> set[str | None]:
+    """Whose words a session has been shown, also by the turn that is open; `seqs`: heard rows that it was opened with besides.
+
+    None stands for a row that is not there any more: somebody wrote it.
+    """
+    rows = tx.execute(
+        "SELECT DISTINCT heard.sender FROM (SELECT turn_heard.seq FROM turn JOIN turn_heard ON turn_heard.turn_id = turn.id "
+        "WHERE turn.session_id = ? UNION SELECT value FROM json_each(?)) AS shown LEFT JOIN heard ON heard.seq = shown.seq "
+        "WHERE heard.kind IS NULL OR heard.kind <> 'missed'",
+        (session_id, json.dumps(list(seqs))),
+    )
+    return {row["sender"] for row in rows}
+
+
+def read_rehydration(tx: Transaction, session_id: str) -> str:
+    row = tx.execute("SELECT rehydration FROM session WHERE id = ?", (session_id,)).fetchone()
+    return str(row["rehydration"]) if row else ""
 
 
 def read_dialogue(tx: Transaction, conversation: str, most: int) -> list[Dialogue]:

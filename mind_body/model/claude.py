@@ -93,7 +93,7 @@ async def open_claude(
         async with open_client(config.timeout_s) as client:
             gateway = Gateway(Relay(Upstream(base_url, kind, credential, prices, _instance(config)), client, journal), journal)
             await gateway.listen()
-            async with _background() as nursery:
+            async with background() as nursery:
                 nursery.start_soon(gateway.run)
                 model, cap = config.model or DEFAULT_MODEL, config.max_output_tokens or OUTPUT_CAP
                 provider = ClaudeProvider(Shared(config, files, gateway, purse, nursery, journal, model, cap))
@@ -107,7 +107,7 @@ async def open_claude(
 
 
 @asynccontextmanager
-async def _background() -> AsyncIterator[trio.Nursery]:
+async def background() -> AsyncIterator[trio.Nursery]:
     """A nursery for tasks that end with the body, whose own error comes out as it is and not in a group."""
     failed: BaseException | None = None
     async with trio.open_nursery() as nursery:

@@ -157,7 +157,7 @@ def draining(facts: Facts, constants: Constants) -> bool:
 
 def unanswered(facts: Facts, constants: Constants) -> bool:
     """It went without a word of the model's, nobody wanted it to, and it was the first one. A login or a limit is not mended so."""
-    tried = facts.child.reopened or facts.ladder.why is not None or called(facts, constants)
+    tried = facts.child.reopened or facts.ladder.why is not None or facts.flush is not None or called(facts, constants)
     hopeless = facts.result is not None and facts.result.outcome is not Outcome.NO_RESULT
     return not facts.answered and not tried and not hopeless
 

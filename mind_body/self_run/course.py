@@ -6,8 +6,9 @@
 """
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from mind_body.model.stream import Assistant, Event, Lifecycle, Result
 from mind_body.self_run.actions import EndSession, Interrupt, Why, WriteFlush
@@ -15,6 +16,12 @@ from mind_body.self_run.facts import Child, Facts, Flush, Ladder, Standing, Verd
 from mind_body.self_run.meter import Meter
 from mind_body.self_run.outcome import judge_result
 from mind_body.self_run.seen import DONE, Seen
+
+SAID_MAX = 4_000
+"""Characters of the newest text that are kept for a hand-off from the record."""
+TOLD_BY = ("command", "file_path", "notebook_path", "pattern", "url", "query", "description", "prompt")
+"""What a tool's input is told by, the first that is there."""
+DOING_MAX = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +77,10 @@ class Course:
     given: list[Message] = field(default_factory=list)
     calls: Calls = field(default_factory=Calls)
     answered: bool = False
+    doing: str = ""
+    """The newest tool of the main thread, in a few words; empty before there was one."""
+    said: str = field(default="", repr=False)
+    """The newest text of the main thread."""
     last_write_at: int = 0
     reopened: bool = False
     result: Verdict | None = None
@@ -121,8 +132,11 @@ class Course:
         self.seen.see(event, now)
         self.meter.see(event)
         match event:
-            case Assistant(parent=None, error=None):
+            case Assistant(parent=None, error=None, blocks=blocks):
                 self.answered = True
+                for block in blocks:
+                    self.doing = describe_tool(block) or self.doing
+                    self.said = str(block.get("text") or self.said)[:SAID_MAX]
             case Assistant(parent=None, error=error):
                 self._error = error
             case Lifecycle(user_uuid=self.flush_uuid, state=state) if self.flush is not None:
@@ -216,3 +230,14 @@ class Course:
         if event.user_uuids:
             return self.flush_uuid in event.user_uuids
         return flush.started_at is not None or self._flush_done
+
+
+def describe_tool(block: Mapping[str, Any]) -> str:
+    """A tool and what it is at, in one line; empty for a block that calls none."""
+    if block.get("type") != "tool_use":
+        return ""
+    given = block.get("input")
+    values = given if isinstance(given, Mapping) else {}
+    about = next((value for key in TOLD_BY if isinstance(value := values.get(key), str) and value.strip()), "")
+    name = str(block.get("name") or "a tool")
+    return " ".join(f"{name}: {about}".split() if about else [name])[:DOING_MAX]

@@ -28,8 +28,8 @@ _HOW_TO_END = """\
 End with a short report for the people who asked: what you did, what came of it, what is open. It is posted as it is."""
 
 _FLUSH = """\
-Your context is nearly full, so this session ends here and another one goes on with the work in the same directory. Begin \
-nothing new; bring only what you are in the middle of to a state that can be left. Then answer with the hand-off, and \
+This session has grown as large as it may: it ends here, and another one goes on with the work in the same directory. \
+Begin nothing new; bring only what you are in the middle of to a state that can be left. Then answer with the hand-off, and \
 nothing else: it is all that the next session will know. Write down
 
 1. the goal, and whose it is;

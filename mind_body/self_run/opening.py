@@ -15,7 +15,6 @@ from mind_body.clock import now_ms
 from mind_body.control.effective import Dial
 from mind_body.errors import MindBodyError, SessionGone
 from mind_body.ids import digest, new_session_uuid
-from mind_body.log import Journal
 from mind_body.mind.records import Session
 from mind_body.mind.sessions import end_session, open_session, read_open_session
 from mind_body.mind.store import Mind
@@ -32,7 +31,7 @@ from mind_body.self_run.files import SelfFiles
 from mind_body.self_run.ladder import decide_leave
 from mind_body.self_run.launch import SelfLaunch, parse_binds
 from mind_body.self_run.meter import Meter
-from mind_body.self_run.reuse import Binding, Bounds, Fresh, Idle, Keep, Resume, plan_opening, warm_ms
+from mind_body.self_run.reuse import Binding, Bounds, Fresh, Idle, Keep, Resume, linger_ms, plan_opening, warm_ms
 from mind_body.self_run.seen import Seen
 from mind_body.self_run.worker import Worker, mono_ms
 from mind_body.settings import SelfConfig
@@ -63,7 +62,6 @@ class Bench:
         gateway: Gateway,
         mind: Mind,
         nursery: trio.Nursery,
-        journal: Journal,
     ) -> None:
         self._config = config
         self._constants = constants
@@ -71,7 +69,6 @@ class Bench:
         self._gateway = gateway
         self._mind = mind
         self._nursery = nursery
-        self._journal = journal
         self.worker: Worker | None = None
 
     async def take(self, workspace: str, dial: Dial) -> Taken:
@@ -108,6 +105,21 @@ class Bench:
                 end_session(tx, before.id, reason, now)
             open_session(tx, self._record(session_id, binding, now))
         return self._start(session_id, binding, dial, resume=False, sent=None)
+
+    def rest(self, cost_micro_usd: int) -> None:
+        """The run is over, and its child stays: what it still prints is read, and nothing of it passes."""
+        worker = self.worker
+        if worker is not None and worker.child is not None:
+            worker.spent_micro_usd += cost_micro_usd
+            worker.child.on_event, worker.child.on_change = worker.see, lambda: None
+
+    def linger_left_s(self) -> float:
+        """How long the child that rests may stay: until its cache is cold, and no longer than it was configured. 0 for none."""
+        worker = self.worker
+        if worker is None or worker.child is None or worker.child.exited:
+            return 0.0
+        whole = linger_ms(self._config.credential, self._config.linger_s)
+        return min(max(whole - (now_ms() - (worker.seat.main.answered_at or 0)), 0), whole) / 1000
 
     async def let_go(self) -> None:
         """End the child that is there, in order. Finishes even when cancelled."""

@@ -10,6 +10,7 @@ import trio
 
 from mind_body.model.claude_launch import render_user
 from mind_body.model.seat import Seat
+from mind_body.model.stream import Event
 from mind_body.self_run.actions import CloseStdin, EndSession, Interrupt, Kill, Terminate
 from mind_body.self_run.child import SelfChild
 from mind_body.self_run.course import ChildNow, Course
@@ -41,6 +42,11 @@ class Worker:
         self.now.started_at = mono_ms()
         self.seen.limit_until = self.seen.compacted = None
         self.meter.begin_run()
+
+    def see(self, event: Event) -> None:
+        """One event, while no run is live."""
+        self.seen.see(event, mono_ms())
+        self.meter.see(event)
 
     def decline(self, request_id: str) -> None:
         """It asks us something: nobody is there to answer."""

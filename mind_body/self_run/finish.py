@@ -1,0 +1,120 @@
+"""Loop: from the decision that a run is over to its record: nothing passes any more, the figures are added up, the end is written
+and told, and the child is kept or let go.
+"""
+
+import json
+from dataclasses import dataclass
+
+import trio
+
+from mind_body.clock import now_ms
+from mind_body.crash import crash_point
+from mind_body.host.poke import send_poke
+from mind_body.mind.turning import SessionUse
+from mind_body.model.prefix import fingerprint
+from mind_body.model.seat import Grant
+from mind_body.self_run.actions import Outcome, Record
+from mind_body.self_run.course import Course
+from mind_body.self_run.ending import End, write_end
+from mind_body.self_run.figures import Totals, add_up, find_limit
+from mind_body.self_run.left import render_record
+from mind_body.self_run.meter import compare, total_usage
+from mind_body.self_run.place import Place, Work
+from mind_body.self_run.room import RESULT_BYTES, cut_bytes
+from mind_body.self_run.tell import Teller
+from mind_body.self_run.worker import Worker, mono_ms
+
+SETTLE_S = 1.0
+"""For the gateway to note the end of a request that is broken off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """What the end of one run is made from."""
+
+    place: Place
+    work: Work
+    course: Course
+    worker: Worker
+    grant: Grant
+    teller: Teller
+
+    async def finish(self, record: Record) -> None:
+        """Write and tell it; then the child is kept where it may stay."""
+        place, course = self.place, self.course
+        course.recorded = True
+        self.worker.seat.close_grant()
+        with trio.move_on_after(SETTLE_S):
+            await self.grant.idle.wait()
+        totals = add_up(self.grant.passed)
+        crash_point("self.before-end")
+        end = self._make_end(record, totals)
+        with place.mind.write() as tx:
+            ended = write_end(tx, end, place.holder, now_ms())
+        crash_point("self.run-ended")
+        self._tell(end, totals, ours=ended is not None)
+        for path in (place.post.home.mouth_socket, place.post.home.heartbeat_socket):
+            send_poke(path)
+        if record.stays and end.use is not None:
+            place.bench.rest(totals.cost_micro_usd)
+        else:
+            await place.bench.let_go()
+
+    def _make_end(self, record: Record, totals: Totals) -> End:
+        course = self.course
+        done = record.outcome is Outcome.RESULT
+        result = course.result_text if done else ""
+        return End(
+            run=self.work.run,
+            record=record,
+            why=course.ladder.why,
+            totals=totals,
+            result=result or None,
+            session_id=course.seen.session_id,
+            use=self._use(record),
+            handoff=render_record(self.work, course, record.reason, now_ms()),
+            said=self.teller.end(record.outcome, result, totals.cost_micro_usd),
+            limit_until=find_limit(self.grant.passed) or course.seen.limit_until,
+        )
+
+    def _use(self, record: Record) -> SessionUse | None:
+        """Where the session can be gone on with: its last turn was seen to end, and nobody had to be killed for it."""
+        course, seen, blocks = self.course, self.course.seen, self.worker.seat.main.blocks
+        lost = record.outcome in {Outcome.FLUSHED, Outcome.DIED, Outcome.KILLED} or course.handoff_stored
+        if lost or seen.leaf is None or seen.busy or course.ladder.terminated_at is not None:
+            return None
+        cursor = json.dumps({"leaf": seen.leaf, "sent": fingerprint(blocks) if blocks else None})
+        window = seen.window_tokens or 0
+        ceiling = self.place.constants.ceiling(seen.window_tokens)
+        return SessionUse(cursor, course.meter.prefix_tokens, window, ceiling)
+
+    def _tell(self, end: End, totals: Totals, *, ours: bool) -> None:
+        """The one canonical line."""
+        course, record, usage = self.course, end.record, totals.usage
+        odd = compare(total_usage(course.meter.totals), usage)
+        sentence = f"The run ended: {record.reason}." if ours else "The run was ended by somebody else; its end is not recorded."
+        self.place.journal.note(
+            "self.ended" if ours else "run.lost",
+            sentence,
+            level="info" if ours and odd is None else "warning",
+            RUN=self.work.run.id,
+            CONVERSATION=self.work.asked.conversation,
+            WORKSPACE=self.work.asked.workspace,
+            OUTCOME=record.outcome.value,
+            REASON=record.reason,
+            SESSION=course.seen.session_id,
+            VERSION=course.seen.version or None,
+            ELAPSED_MS=mono_ms() - course.began_at,
+            REQUESTS=totals.requests,
+            PREFIX_TOKENS=course.meter.prefix_tokens,
+            WINDOW_TOKENS=course.seen.window_tokens,
+            CACHE_READ=usage.cache_read,
+            CACHE_WRITE=usage.cache_write_5m + usage.cache_write_1h,
+            OUTPUT_TOKENS=usage.output,
+            COST_MICRO_USD=totals.cost_micro_usd,
+            MODELS=json.dumps(totals.per_model),
+            COMPACTED=course.seen.compacted.trigger if course.seen.compacted else None,
+            SKIPPED_LINES=(self.worker.child.skipped or None) if self.worker.child else None,
+            FIGURES=odd,
+            RESULT=cut_bytes(end.result, RESULT_BYTES) if end.result else None,
+        )

@@ -1,0 +1,123 @@
+"""Loop: what a run says in its room, put into the outbox: begun, how it goes, the end. Words by `room`, pace by `progress`.
+
+Everything is queued by ids made from the run: a crash in between doubles nothing. The end goes into the transaction that ends the
+run. How it goes is written down for the operator, too; that is telemetry, the newest alone.
+"""
+
+from dataclasses import replace
+
+from mind_body.clock import now_ms
+from mind_body.host.poke import send_poke
+from mind_body.mind.follow_ups import thread_root_id
+from mind_body.mind.outbox import admit_said, count_edits
+from mind_body.mind.records import NewSaid, Room
+from mind_body.mind.rooms import read_room
+from mind_body.mind.runs import DEAD
+from mind_body.mind.self_runs import recent_self_runs, write_progress
+from mind_body.mind.store import Transaction
+from mind_body.mind.work_records import Progress
+from mind_body.self_run.actions import Outcome
+from mind_body.self_run.course import Course
+from mind_body.self_run.place import Place, Work
+from mind_body.self_run.progress import Edit, ProgressFacts, decide_edit
+from mind_body.self_run.room import (
+    Figures,
+    progress_id,
+    render_continues,
+    render_edit,
+    render_end,
+    render_figures,
+    render_progress,
+    render_root,
+    shows_cost,
+)
+from mind_body.self_run.room import Place as Thread
+from mind_body.self_run.worker import mono_ms
+
+LOOKED_BACK = 20
+"""Runs among which the one before in this thread is looked for."""
+
+
+class Teller:
+    """For one run."""
+
+    def __init__(self, place: Place, work: Work, course: Course) -> None:
+        self._place = place
+        self._work = work
+        self._course = course
+        self._thread = Thread(
+            work.run.id, work.asked.room_id, work.run.thread_said or thread_root_id(work.run.id), place.config.persona.language
+        )
+        self._edits = 0
+        self._edited_at = course.began_at
+        self._shown = ""
+        self._written: Progress | None = None
+        self._room: Room | None = None
+
+    def begin(self) -> None:
+        """The thread's root, where it is not there yet; that the work goes on, where it was begun before; the message that is
+        edited.
+        """
+        run, first = self._work.run, self._thread.thread_said == thread_root_id(self._work.run.id)
+        figures = self._figures(0)
+        rows = [render_root(self._thread, self._work.asked)]
+        with self._place.mind.write() as tx:
+            self._room = read_room(tx, self._thread.room_id)
+            # Of a run that died, whoever found it dead has spoken already.
+            if not first and not self._after_a_death(tx):
+                rows.append(render_continues(self._thread))
+            admit_said(tx, [*rows, render_progress(self._thread, figures)], None, now_ms())
+            self._edits = count_edits(tx, progress_id(run.id))
+        self._shown = render_figures(figures)
+        self._poke()
+
+    def show(self, cost_micro_usd: int, turns: int) -> None:
+        """How it goes now, if it is time to say so."""
+        self._write(cost_micro_usd, turns)
+        edit = self._plan(cost_micro_usd, over=False)
+        if edit is not None:
+            with self._place.mind.write() as tx:
+                admit_said(tx, [edit], None, now_ms())
+            self._poke()
+
+    def end(self, outcome: Outcome, result: str, cost_micro_usd: int) -> tuple[NewSaid, ...]:
+        """The rows that go into the run's end."""
+        edit = self._plan(cost_micro_usd, over=True)
+        return (*([edit] if edit else []), render_end(self._thread, outcome, result))
+
+    def _plan(self, cost_micro_usd: int, *, over: bool) -> NewSaid | None:
+        figures, now = self._figures(cost_micro_usd), mono_ms()
+        wanted = render_figures(figures) + (" (over)" if over else "")
+        facts = ProgressFacts(now, self._course.began_at, self._edits, self._edited_at, self._shown, wanted, over)
+        edit = decide_edit(facts)
+        if not isinstance(edit, Edit):
+            return None
+        self._edits, self._edited_at, self._shown = edit.number, now, wanted
+        return render_edit(self._thread, edit.number, figures, over=over)
+
+    def _figures(self, cost_micro_usd: int) -> Figures:
+        course, people = self._course, self._place.config.people
+        shown = shows_cost(self._room, self._work.asked.asked_by, people)
+        doing = course.doing or ("thinking" if course.given else "starting")
+        elapsed = mono_ms() - course.began_at
+        return Figures(doing, elapsed, course.meter.prefix_tokens, self._ceiling(), cost_micro_usd if shown else None)
+
+    def _write(self, cost_micro_usd: int, turns: int) -> None:
+        course = self._course
+        window = course.seen.window_tokens or 0
+        doing = course.doing or "starting"
+        now = Progress(self._work.run.id, doing, course.meter.prefix_tokens, self._ceiling(), window, cost_micro_usd, turns, 0)
+        if now != self._written:
+            self._written = now
+            with self._place.mind.write() as tx:
+                write_progress(tx, replace(now, at=now_ms()))
+
+    def _ceiling(self) -> int:
+        return self._place.constants.ceiling(self._course.seen.window_tokens)
+
+    def _after_a_death(self, tx: Transaction) -> bool:
+        before = [run for run in recent_self_runs(tx, LOOKED_BACK) if run.thread_said == self._thread.thread_said]
+        return bool(before) and before[0].outcome == DEAD
+
+    def _poke(self) -> None:
+        send_poke(self._place.post.home.mouth_socket)
