@@ -57,10 +57,18 @@ class Driver:
 
     async def drive(self, how: str) -> None:
         """From the first message to the record."""
-        self._seat()
-        self._course.waiting.append(self._start_message(goes_on=how != "fresh"))
-        crash_point("self.spawned")
-        self._teller.begin()
+        lease, run = self._place.lease, self._work.run
+        lease.open_run(run.id, run.cost_micro_usd)
+        try:
+            self._seat()
+            self._course.waiting.append(self._start_message(goes_on=how != "fresh"))
+            crash_point("self.spawned")
+            self._teller.begin()
+            await self._work_on()
+        finally:
+            lease.close_run()
+
+    async def _work_on(self) -> None:
         try:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._listener.run, self._show, self._wake)
