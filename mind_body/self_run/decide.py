@@ -223,7 +223,7 @@ TABLE: Final = (
     Row(_DEAF, _CALLED, on.called, "Interrupt", _heed, _LEAVING),
     Row(_DEAF, "lives on", on.deaf, "Interrupt", _interrupt(Why.DEAF, "it closed its streams and lived on"), _LEAVING),
     Row(_DEAF, "else", on.always, "wait", _wait_deaf, _DEAF),
-    Row(_LEAVING, "hand-off owed; idle or lost", on.owed_at_last, "StoreHandoff", _store, _LEAVING),
+    Row(_LEAVING, "hand-off owed, and idle or lost", on.owed_at_last, "StoreHandoff", _store, _LEAVING),
     Row(_LEAVING, "idle, fit to stay", on.stays, "Record", _record_and_stay, _ENDED),
     Row(_LEAVING, "not even the kill helped", on.exhausted, "Record", _record, _ENDED),
     Row(_LEAVING, "step over, or idle", on.step_due, "EndSession, CloseStdin, Terminate, Kill", _climb, _LEAVING),
