@@ -7,8 +7,10 @@ In this order:
 3. A pause that is not over is Wait until its end; so is the back-off after runs that came to nothing.
 4. Mail is due 1.5 s after the newest of its conversation, at most 5 s after the oldest: one breath, one turn. What is due is opened
    together; what is not waits for the run after.
-5. A beat is due a cadence after the last run, where she has one and nobody's mail waits.
-6. A clock that stepped back makes no wait longer than twice its length.
+5. Her own work that is over wakes her where it was asked for, once, together with mail that is due there; mail that is not due yet
+   will tell it.
+6. A beat is due a cadence after the last run, where she has one and nobody's mail waits.
+7. A clock that stepped back makes no wait longer than twice its length.
 
 Total: every question has an answer with its reason, and every Wait names the instant at which asking again makes sense.
 """
@@ -21,9 +23,10 @@ from typing import Literal, TypeAlias
 from mind_body.control.effective import Control, Dial, Held
 from mind_body.mind.records import Run
 from mind_body.mind.wake_facts import PendingMail, WakeFacts
+from mind_body.mind.work_records import SELF_PAUSE
 from mind_body.settings import HostConfig, MindConfig, PersonaConfig
 
-Cause: TypeAlias = Literal["operator", "direct", "mention", "beat"]
+Cause: TypeAlias = Literal["operator", "direct", "mention", "self_run", "beat"]
 FRUITLESS = frozenset({"dead"})
 """Outcomes of runs that came to nothing whatever their turns did."""
 EXCUSED = frozenset({"held"})
@@ -107,7 +110,7 @@ def decide_wake(facts: WakeFacts, control: Control, config: MindConfig, host: Ho
         return Rest(f"held: {control.reason}")
     hindrance = _hindrance(facts, host, now)
     mail = _decide_mail(facts.pending, config, now)
-    answer = mail or _decide_beat(facts, config.persona, control.dial, now)
+    answer = _decide_news(facts, mail) or mail or _decide_beat(facts, config.persona, control.dial, now)
     if hindrance is None or isinstance(answer, Rest):
         return answer
     until = max(hindrance.until or 0, (answer.until or 0) if isinstance(answer, Wait) else 0)
@@ -128,7 +131,8 @@ def is_listed(user_id: str, globs: Sequence[str]) -> bool:
 
 def _hindrance(facts: WakeFacts, host: HostConfig, now: int) -> Wait | None:
     """What forbids any run before an instant: the latest of all pauses and of the back-off."""
-    waits = [Wait(pause.until, f"paused ({pause.cause}): {pause.reason}") for pause in facts.pauses]
+    hers = [pause for pause in facts.pauses if not pause.cause.startswith(SELF_PAUSE)]
+    waits = [Wait(pause.until, f"paused ({pause.cause}): {pause.reason}") for pause in hers]
     strikes = _fruitless(facts.recent)
     ended = facts.recent[0].ended_at if strikes else None
     if ended is not None and abs(now - ended) < backoff_ms(strikes, host):
@@ -159,6 +163,18 @@ def _decide_mail(pending: Sequence[PendingMail], config: MindConfig, now: int) -
     count = sum(mail.count for mail in ripe)
     where = f" in {len(ripe)} conversations" if len(ripe) > 1 else ""
     return Open(tuple(mail.conversation for mail in ripe), cause, f"{count} message{'s' if count > 1 else ''}{where} ({cause})")
+
+
+def _decide_news(facts: WakeFacts, mail: Open | Wait | None) -> Open | None:
+    """Where work is over and nobody's mail is about to tell it."""
+    due = mail.conversations if isinstance(mail, Open) else ()
+    waiting = {one.conversation for one in facts.pending}
+    awaited = tuple(one for one in facts.awaited if one not in waiting)
+    if not awaited:
+        return None
+    if isinstance(mail, Open):
+        return replace(mail, conversations=(*due, *awaited), reason=f"{mail.reason}, and work of hers that is over")
+    return Open(awaited, "self_run", "work of hers that is over")
 
 
 def _due_at(mail: PendingMail, persona: PersonaConfig, now: int) -> int:

@@ -35,6 +35,8 @@ class NewTurn:
     context: tuple[int, ...] = ()
     rooms: tuple[tuple[str, str], ...] = ()
     """Room id and the name under which this turn introduces it."""
+    runs: tuple[tuple[str, str], ...] = ()
+    """Run id and what this turn tells of it: `started` or `ended`."""
 
 
 @dataclass(frozen=True, slots=True)

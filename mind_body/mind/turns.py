@@ -92,6 +92,7 @@ def open_turn(tx: Transaction, turn: NewTurn, holder: str, now: int) -> bool:
     tx.executemany("INSERT INTO turn_heard VALUES (?, ?, 'mail')", [(turn.id, seq) for seq in turn.mail])
     tx.executemany("INSERT INTO turn_heard VALUES (?, ?, 'context')", [(turn.id, seq) for seq in turn.context])
     tx.executemany("INSERT INTO turn_room VALUES (?, ?, ?)", [(turn.id, *room) for room in turn.rooms])
+    tx.executemany("INSERT INTO turn_run VALUES (?, ?, ?)", [(turn.id, *run) for run in turn.runs])
     tx.executemany("UPDATE heard SET attempts = attempts + 1 WHERE seq = ?", [(seq,) for seq in turn.mail])
     return True
 
@@ -114,6 +115,10 @@ def close_turn(tx: Transaction, turn_id: str, run_id: str, *, holder: str, end: 
             "UPDATE heard SET state = 'closed', closed_how = ?, turn_id = ? WHERE state = 'pending' "
             "AND seq IN (SELECT seq FROM turn_heard WHERE turn_id = ? AND role = 'mail')",
             (end.state, turn_id, turn_id),
+        )
+        tx.execute(
+            "UPDATE run SET told_turn = ? WHERE id IN (SELECT run_id FROM turn_run WHERE turn_id = ? AND told = 'ended')",
+            (turn_id, turn_id),
         )
     return True
 

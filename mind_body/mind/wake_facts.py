@@ -30,3 +30,5 @@ class WakeFacts:
     """When she first heard anything that is still stored."""
     active_conversation: str | None
     """Where she last took a turn or heard something, of the conversations that she is still in."""
+    awaited: tuple[str, ...] = ()
+    """Conversations whose work is over, and that no turn has told of it."""

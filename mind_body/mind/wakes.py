@@ -3,6 +3,7 @@
 Mail counts where she can answer it: pending, in a room that she has joined.
 """
 
+from mind_body.mind.news import read_awaited
 from mind_body.mind.records import RunKind
 from mind_body.mind.runs import live_run, read_pauses, recent_runs
 from mind_body.mind.store import Transaction
@@ -20,6 +21,7 @@ def read_wake_facts(tx: Transaction, kind: RunKind = RunKind.PERSONA_TURN, *, be
         live=live_run(tx, kind),
         pauses=read_pauses(tx),
         recent=tuple(recent_runs(tx, kind, HISTORY)),
+        awaited=read_awaited(tx),
         first_heard_at=first["heard_at"] if first else None,
         active_conversation=_active_conversation(tx) if beat else None,
     )

@@ -212,6 +212,10 @@ class RunNews:
     run: Run
     follow_up: FollowUp
     told: Literal["started", "ended"]
+    asked_seq: int | None = None
+    """The heard row that asked for it."""
+    goes_on: bool = False
+    """It ended, and its work is taken up again by itself."""
     lost: int = 0
     """Turns that were to tell this and were lost."""
 

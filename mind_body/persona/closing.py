@@ -1,7 +1,7 @@
 """Loop: from answers to a closed turn (T3b), in one transaction or not at all.
 
 In it, in this order: the turn by compare-and-set on run and holder (else everything is discarded), the session's figures, what is
-said, the pauses, who is told, and, where the turn ends the run, the run.
+said, what her Self is asked, the pauses, who is told, and, where the turn ends the run, the run.
 """
 
 from dataclasses import dataclass, field
@@ -32,6 +32,7 @@ from mind_body.persona.outcomes import (
 )
 from mind_body.persona.plan import ceiling_tokens
 from mind_body.persona.reply import Read
+from mind_body.persona.starting import NOTHING_ASKED, Asked, ask_self
 
 _NOTICES = {"limited": NoticeKey.LIMITED, "unreachable": NoticeKey.UNREACHABLE}
 
@@ -47,6 +48,8 @@ class Course:
     read: Read | None = None
     """What is admitted of the answer."""
     model_ms: int = 0
+    work: Asked = NOTHING_ASKED
+    """What it asked of her Self, once it is recorded."""
     gone: bool = False
     """The provider no longer has the session: it is ended, the run goes on, and the rows are taken again at once."""
 
@@ -61,6 +64,8 @@ def close_with(place: Place, opened: Opened, course: Course, now: int) -> bool:
             return False
         _record_session(tx, place, opened, course, now)
         admit_said(tx, rows, opened.turn_id, now)
+        if course.read is not None:
+            course.work = ask_self(tx, place, opened, course.read, now)
         _settle_pauses(tx, place, opened, course, now)
     crash_point("persona.T3b")
     return True

@@ -14,6 +14,7 @@ from mind_body.ids import digest, new_id, new_session_uuid
 from mind_body.log import Journal
 from mind_body.matrix.notices import NoticeKey, render_notice
 from mind_body.mind.changes import MISSED
+from mind_body.mind.news import forget_news, read_awaited, read_news
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.records import Heard, Room, Run, Session
 from mind_body.mind.runs import end_run, holds_run
@@ -31,8 +32,9 @@ from mind_body.mind.sessions import (
 from mind_body.mind.store import Mind, Transaction
 from mind_body.mind.turning import NewTurn, Relation
 from mind_body.mind.turns import close_as_failed, open_turn, read_context, read_conversation_rooms, read_mail, read_relations
+from mind_body.mind.work_records import RunNews
 from mind_body.model.session import Exchange, Provider, SessionPlan
-from mind_body.persona.batch import Batch, Kills, charged, fitting_context, next_batch
+from mind_body.persona.batch import LOST_MAX, Batch, Kills, charged, fitting_context, next_batch
 from mind_body.persona.plan import Binding, Refresh, Resume, SessionFacts, ceiling_tokens, plan_session
 from mind_body.persona.prompt import Persona, Scene, render_input
 from mind_body.persona.rehydrate import MESSAGES_MAX, render_rehydration
@@ -66,6 +68,8 @@ class Opened:
     run: Run
     batch: Batch
     rooms: tuple[Room, ...]
+    news: tuple[RunNews, ...]
+    """What of her own work is told in it."""
     plan: SessionPlan
     input: str
     why_session: str
@@ -128,6 +132,8 @@ class _Desk:
         mail = read_mail(self.tx, self.run.conversations)
         beat = self.run.cause == "beat" and self.turns == 0
         batch = next_batch(mail, self.run.conversations, beat=beat, window_tokens=self.place.provider.window_tokens)
+        if batch is None or (not isinstance(batch, Kills) and not batch.mail):
+            batch = self._next_news() or batch
         if batch is None:
             end_run(self.tx, self.run.id, self.place.holder, "done", NO_MAIL, self.now)
             return Nothing()
@@ -135,6 +141,20 @@ class _Desk:
             return self._close_killer(batch.mail.heard)
         crash_point("persona.before-T3a")
         return self._open_turn(batch)
+
+    def _next_news(self) -> Batch | None:
+        """A turn without mail for the first conversation whose work is over. News that ends her again and again is let go."""
+        for conversation in self.run.conversations:
+            if conversation in read_awaited(self.tx):
+                return Batch(conversation, ())
+        return None
+
+    def _read_news(self, conversation: str, session: Session | None) -> tuple[RunNews, ...]:
+        news = read_news(self.tx, conversation, session.id if session else None)
+        for one in news:
+            if one.lost >= LOST_MAX:
+                forget_news(self.tx, one.run.id)
+        return tuple(one for one in news if one.lost < LOST_MAX)
 
     def _close_killer(self, heard: Heard) -> ClosedAsFailed:
         close_as_failed(self.tx, heard.seq, self.run.id, self.place.holder)
@@ -173,11 +193,12 @@ class _Desk:
             mail=tuple(heard.seq for heard in batch.mail),
             context=tuple(heard.seq for heard in made.context),
             rooms=tuple((room.room_id, room.name) for room in made.new_rooms),
+            runs=tuple((one.run.id, one.told) for one in made.scene.news),
         )
         open_turn(tx, turn, self.place.holder, self.now)
         admit_persona(tx, self.place.me.name, words.persona, digest(words.persona), self.now)
         plan = self._plan_of(session, with_past=isinstance(choice, Resume))
-        return Opened(turn.id, self.run, batch, rooms, plan, made.text, reason)
+        return Opened(turn.id, self.run, batch, rooms, tuple(made.scene.news), plan, made.text, reason)
 
     def _make_input(self, batch: Batch, rooms: Sequence[Room], session: Session | None) -> _Input:
         tx, window = self.tx, self.place.provider.window_tokens
@@ -188,17 +209,24 @@ class _Desk:
         context = fitting_context(unseen, lines_max=CONTEXT_LINES, bytes_max=min(CONTEXT_BYTES, window // 8))
         told = read_told_rooms(tx, session.id) if session else {}
         new_rooms = tuple(by_id[one] for one in heard_in if one in by_id and told.get(one) != by_id[one].name)
+        news = self._read_news(batch.conversation, session)
         scene = Scene(
             rooms=by_id,
             relations=self._relate((*batch.mail, *context)),
             new_rooms=new_rooms,
-            cause=self.run.cause,
-            again=self.turns > 0,
+            cause=self._cause(batch, news),
+            again=self.turns > 0 and bool(batch.mail),
             mail=batch.mail,
             context=context,
             now=self.now,
+            news=news,
         )
         return _Input(render_input(self.place.me, scene), context, new_rooms, scene)
+
+    def _cause(self, batch: Batch, news: Sequence[RunNews]) -> str:
+        if not batch.mail and any(one.told == "ended" for one in news):
+            return "self_run"
+        return self.run.cause if self.run.cause != "self_run" else "mail"
 
     def _facts(self, session: Session | None, incoming: int) -> SessionFacts:
         provider, words = self.place.provider, self.place.words
@@ -245,7 +273,7 @@ class _Desk:
         dialogue = read_dialogue(self.tx, conversation, MESSAGES_MAX)
         answered = [one.heard for one in dialogue if one.heard is not None]
         rooms = {one.room.room_id: one.room for one in dialogue} | dict(scene.rooms)
-        past = replace(scene, rooms=rooms, relations=self._relate(answered), new_rooms=(), mail=(), context=())
+        past = replace(scene, rooms=rooms, relations=self._relate(answered), new_rooms=(), mail=(), context=(), news=())
         more = count_dialogue(self.tx, conversation) > len(answered)
         return render_rehydration(self.place.me, dialogue, past, self.place.provider.window_tokens, more=more)
 

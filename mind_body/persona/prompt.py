@@ -16,6 +16,8 @@ from mind_body.matrix.outside import clean, plain_name, quote, quoted_name, safe
 from mind_body.mind.changes import MISSED
 from mind_body.mind.records import Heard, Room, Standing
 from mind_body.mind.turning import Relation
+from mind_body.mind.work_records import RunNews
+from mind_body.persona.news import render_news, render_small_news
 from mind_body.persona.roles import role_of
 from mind_body.settings import PeopleConfig
 
@@ -38,6 +40,13 @@ _HOW_ACT = {
     "say": '- "say": what you want said, at most 8 messages. "room" is a handle like r1. "reply_to" and "thread" name a message '
     "like m12, or null. Markdown is fine. An empty list is silence.",
     "react": '- "react": at most 4 reactions. "message" is a handle like m12, "key" is one emoji.',
+    "start_self_run": '- "start_self_run": null, or work for your Self, the half of you that has tools: files, commands, time. '
+    '"brief" says in at most 1000 characters what is wanted, complete in itself, since your Self reads nothing else. "asked_in" is '
+    'the message of this turn that asks for it. "repo" names its workspace{workspaces}, or null. "campaign" is null. Use it only '
+    "when somebody asks for work that words cannot do. It begins in a thread of its own, sometimes only after its asker has "
+    "confirmed it, and you are told when it is over: so promise no result.",
+    "tell_self": '- "tell_self": null, or words for your Self while it is at work: "text", and in "asked_in" the message of this '
+    "turn that asks for it.",
 }
 
 _HOW_SMALL = "People talk to you in a chat. Answer in one or two short, friendly sentences."
@@ -47,6 +56,7 @@ _WHY = {
     "mention": "Somebody addressed you.",
     "direct": "Somebody wrote to you directly.",
     "mail": "There is mail for you.",
+    "self_run": "Work of yours is over. Tell who asked for it, where they asked, what came of it: what changed says it.",
     "beat": "Nobody called you; this is a moment of your own. Speak only if you have something to say.",
 }
 _WHY_AGAIN = "More was said while you answered."
@@ -86,14 +96,20 @@ class Scene:
     mail: Sequence[Heard]
     context: Sequence[Heard]
     now: int
+    news: Sequence[RunNews] = ()
+    """Her own work that began or ended."""
 
 
-def render_instructions(me: Persona, doctrine: Sequence[str], persona: str, acts: Sequence[str]) -> str:
-    """The frozen system part."""
+def render_instructions(
+    me: Persona, doctrine: Sequence[str], persona: str, acts: Sequence[str], *, workspaces: Sequence[str] = ()
+) -> str:
+    """The frozen system part. `workspaces`: those that the operator has named."""
     if me.small:
         how = _HOW_SMALL
     else:
-        how = _HOW.format(name=me.name, user=safe_id(me.user_id), acts="\n".join(_HOW_ACT[act] for act in acts))
+        named = f" (known here: {', '.join(workspaces)})" if workspaces else ""
+        told = "\n".join(_HOW_ACT[act].replace("{workspaces}", named) for act in acts)
+        how = _HOW.format(name=me.name, user=safe_id(me.user_id), acts=told)
     return "\n\n".join(part for part in (*(text.strip() for text in doctrine), persona.strip(), how) if part)
 
 
@@ -102,9 +118,11 @@ def render_input(me: Persona, scene: Scene) -> str:
     messages = sorted([*scene.context, *scene.mail], key=lambda heard: heard.seq)
     if me.small:
         lines = [render_small(me, heard, scene.now, named=not _is_direct(heard, scene)) for heard in messages]
-        return "\n".join([*lines, *([] if scene.mail else [f"({_WHY['beat']})"])])
+        unasked = [] if scene.mail else [f"({_WHY[scene.cause if scene.cause == 'self_run' else 'beat']})"]
+        return "\n".join([*render_small_news(scene.news), *lines, *unasked])
+    handles = {room_id: room.handle for room_id, room in scene.rooms.items()}
     parts = [
-        _section("What changed", [_introduction(room) for room in scene.new_rooms]),
+        _section("What changed", [*map(_introduction, scene.new_rooms), *render_news(scene.news, handles)]),
         _section("Why you are awake", [_WHY_AGAIN if scene.again else _WHY.get(scene.cause, _WHY["mail"])]),
         _section("What was said", [render_message(me, heard, scene) for heard in messages]),
     ]

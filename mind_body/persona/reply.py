@@ -11,13 +11,15 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import Field
 
 from mind_body.matrix.outside import clean
 from mind_body.mind.changes import MISSED
 from mind_body.mind.records import Heard, Room
+from mind_body.persona.acts import MESSAGE_PATTERN, NULLABLE_MESSAGE, A, Act, checked, message_number
+from mind_body.persona.work_acts import WORK_SCHEMAS, Start, Tell, read_work
 
 SAY_MAX = 8
 REACT_MAX = 4
@@ -25,9 +27,7 @@ SMALL_SAY_CHARACTERS = 300
 TEXT_MAX = 200_000
 """Characters of one `say`: far beyond any output cap; a bound for what is not a model."""
 _ROOM = r"^r[1-9][0-9]{0,8}$"
-_MESSAGE = r"^m[1-9][0-9]{0,14}$"
 
-_NULLABLE_MESSAGE: dict[str, Any] = {"anyOf": [{"type": "string", "pattern": _MESSAGE}, {"type": "null"}]}
 _ACT_SCHEMAS: dict[str, dict[str, Any]] = {
     "say": {
         "type": "array",
@@ -39,8 +39,8 @@ _ACT_SCHEMAS: dict[str, dict[str, Any]] = {
             "properties": {
                 "room": {"type": "string", "pattern": _ROOM},
                 "text": {"type": "string"},
-                "reply_to": _NULLABLE_MESSAGE,
-                "thread": _NULLABLE_MESSAGE,
+                "reply_to": NULLABLE_MESSAGE,
+                "thread": NULLABLE_MESSAGE,
             },
         },
     },
@@ -51,9 +51,10 @@ _ACT_SCHEMAS: dict[str, dict[str, Any]] = {
             "type": "object",
             "additionalProperties": False,
             "required": ["message", "key"],
-            "properties": {"message": {"type": "string", "pattern": _MESSAGE}, "key": {"type": "string", "maxLength": 16}},
+            "properties": {"message": {"type": "string", "pattern": MESSAGE_PATTERN}, "key": {"type": "string", "maxLength": 16}},
         },
     },
+    **WORK_SCHEMAS,
 }
 _SMALL_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -63,27 +64,20 @@ _SMALL_SCHEMA: dict[str, Any] = {
 }
 
 
-class _Act(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
-
-
-class _Say(_Act):
+class _Say(Act):
     room: Annotated[str, Field(pattern=_ROOM)]
     text: Annotated[str, Field(max_length=TEXT_MAX)]
     reply_to: str | None = None
     thread: str | None = None
 
 
-class _React(_Act):
-    message: Annotated[str, Field(pattern=_MESSAGE)]
+class _React(Act):
+    message: Annotated[str, Field(pattern=MESSAGE_PATTERN)]
     key: Annotated[str, Field(min_length=1, max_length=16)]
 
 
-class _SmallReply(_Act):
+class _SmallReply(Act):
     say: Annotated[str, Field(max_length=SMALL_SAY_CHARACTERS)]
-
-
-A = TypeVar("A", bound=_Act)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +105,8 @@ class Read:
 
     say: tuple[Say, ...]
     react: tuple[React, ...] = ()
+    start: Start | None = None
+    tell: Tell | None = None
     dropped: tuple[str, ...] = ()
 
 
@@ -146,9 +142,9 @@ def named_messages(text: str) -> tuple[int, ...]:
     answer = _parse(text)
     if not isinstance(answer, dict):
         return ()
-    acts = [act for name in _ACT_SCHEMAS for act in _listed(answer.get(name)) if isinstance(act, dict)]
+    acts = [act for name in ("say", "react") for act in _listed(answer.get(name)) if isinstance(act, dict)]
     named = [act.get(key) for act in acts for key in ("reply_to", "thread", "message")]
-    return tuple(sorted({number for handle in named if (number := _number(handle)) is not None}))
+    return tuple(sorted({number for handle in named if (number := message_number(handle)) is not None}))
 
 
 def read_reply(text: str, acts: Sequence[str], shown: Shown, *, small: bool) -> Read | Unread:
@@ -162,15 +158,15 @@ def read_reply(text: str, acts: Sequence[str], shown: Shown, *, small: bool) -> 
 
 
 def _read_small(answer: dict[str, Any], shown: Shown) -> Read | Unread:
-    checked = _checked(_SmallReply, answer)
-    if isinstance(checked, str):
-        return Unread(checked)
-    if not clean(checked.say).strip():
+    reply = checked(_SmallReply, answer)
+    if isinstance(reply, str):
+        return Unread(reply)
+    if not clean(reply.say).strip():
         return Unread("`say` is empty")
     if not shown.mail:
-        return Read((Say(shown.rooms[0].room_id, clean(checked.say).strip(), None, None),)) if shown.rooms else Read(())
+        return Read((Say(shown.rooms[0].room_id, clean(reply.say).strip(), None, None),)) if shown.rooms else Read(())
     newest = shown.mail[-1]
-    return Read((Say(newest.room_id, clean(checked.say).strip(), newest.thread, None),))
+    return Read((Say(newest.room_id, clean(reply.say).strip(), newest.thread, None),))
 
 
 def _read_full(answer: dict[str, Any], acts: Sequence[str], shown: Shown) -> Read | Unread:
@@ -188,7 +184,9 @@ def _read_full(answer: dict[str, Any], acts: Sequence[str], shown: Shown) -> Rea
     reacts, react_faults = _admit(_React, "react", answer, acts, REACT_MAX)
     reactions = [_resolve_react(one, shown) for one in reacts or ()]
     notes += [*react_faults, *(one for one in reactions if isinstance(one, str))]
-    return Read(tuple(resolved), tuple(one for one in reactions if not isinstance(one, str)), tuple(notes))
+    start, tell, work_faults = read_work(answer, acts, shown.mail)
+    reacted = tuple(one for one in reactions if not isinstance(one, str))
+    return Read(tuple(resolved), reacted, start, tell, (*notes, *work_faults))
 
 
 def _admit(shape: type[A], name: str, answer: dict[str, Any], acts: Sequence[str], most: int) -> tuple[list[A] | None, list[str]]:
@@ -198,10 +196,10 @@ def _admit(shape: type[A], name: str, answer: dict[str, Any], acts: Sequence[str
     value = answer.get(name)
     if not isinstance(value, list):
         return None, [f"`{name}` is missing" if value is None else f"`{name}` is not a list"]
-    checked = [(number, _checked(shape, one)) for number, one in enumerate(value[:most])]
-    faults = [f"`{name}[{number}]` {fault}" for number, fault in checked if isinstance(fault, str)]
+    read = [(number, checked(shape, one)) for number, one in enumerate(value[:most])]
+    faults = [f"`{name}[{number}]` {fault}" for number, fault in read if isinstance(fault, str)]
     more = [f"`{name}` has {len(value)} entries, {most} is the most"] if len(value) > most else []
-    return [one for _, one in checked if not isinstance(one, str)], faults + more
+    return [one for _, one in read if not isinstance(one, str)], faults + more
 
 
 def _resolve_say(say: _Say, shown: Shown) -> tuple[Say | None, list[str]]:
@@ -225,7 +223,7 @@ def _resolve_say(say: _Say, shown: Shown) -> tuple[Say | None, list[str]]:
 def _resolve_message(field_name: str, handle: str | None, room: Room, shown: Shown) -> tuple[Heard | None, list[str]]:
     if handle is None:
         return None, []
-    number = _number(handle)
+    number = message_number(handle)
     heard = shown.messages.get(number) if number is not None else None
     if heard is None or heard.room_id != room.room_id or heard.kind == MISSED:
         return None, [f"`{field_name}` names no message that she was shown in {room.handle}"]
@@ -233,7 +231,7 @@ def _resolve_message(field_name: str, handle: str | None, room: Room, shown: Sho
 
 
 def _resolve_react(react: _React, shown: Shown) -> React | str:
-    number = _number(react.message)
+    number = message_number(react.message)
     heard = shown.messages.get(number) if number is not None else None
     if heard is None or heard.kind == MISSED or heard.room_id not in {room.room_id for room in shown.rooms}:
         return "`react` names no message that she was shown"
@@ -247,14 +245,6 @@ def _resolve_react(react: _React, shown: Shown) -> React | str:
 def _common_thread(room_id: str, mail: Sequence[Heard]) -> str | None:
     threads = {heard.thread for heard in mail if heard.room_id == room_id}
     return threads.pop() if len(threads) == 1 else None
-
-
-def _checked(shape: type[A], value: object) -> A | str:
-    try:
-        return shape.model_validate(value)
-    except ValidationError as error:
-        fault = error.errors(include_input=False, include_url=False)[0]
-        return f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}".removeprefix(": ")
 
 
 def _parse(text: str) -> Any:
@@ -271,9 +261,3 @@ def _parse(text: str) -> Any:
 
 def _listed(value: object) -> list[Any]:
     return value if isinstance(value, list) else []
-
-
-def _number(handle: object) -> int | None:
-    if isinstance(handle, str) and handle[:1] == "m" and handle[1:].isascii() and handle[1:].isdigit() and len(handle) <= 16:
-        return int(handle[1:])
-    return None

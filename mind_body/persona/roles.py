@@ -15,7 +15,7 @@ def role_of(user_id: str, people: PeopleConfig) -> Role:
         return "operator"
     if _listed(user_id, people.bots):
         return "bot"
-    return "member" if _listed(user_id, people.may_steer) else "person"
+    return "member" if _listed(user_id, (*people.may_steer, *people.may_start)) else "person"
 
 
 def _listed(user_id: str, globs: Iterable[str]) -> bool:

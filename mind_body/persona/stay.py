@@ -67,6 +67,10 @@ class Sitter:
             taken += 1
             self._post.notify.progress()
             send_poke(place.home.mouth_socket)  # the outbox
+            if taken_turn.work.started:
+                send_poke(place.home.heartbeat_socket)
+            if taken_turn.work.told:
+                send_poke(place.home.self_socket(place.me.name))
             if taken_turn.run_over:
                 return
         self._end(run, "done", f"{most} turns are the most of one run")

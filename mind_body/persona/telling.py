@@ -34,7 +34,9 @@ def tell_turn(place: Place, opened: Opened, course: Course, *, recorded: bool) -
         COST_MICRO_USD=sum(result.cost_micro_usd for result in course.results),
         MODEL_MS=course.model_ms,
         CALLS=len(course.asked),
+        RUNS_TOLD=",".join(one.run.id for one in opened.news) or None,
         DROPPED="; ".join(read.dropped) if read and read.dropped else None,
+        WORK="; ".join(course.work.notes) or None,
         REASON=reason_of(course.outcome),
     )
 

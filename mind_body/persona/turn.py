@@ -26,7 +26,9 @@ from mind_body.persona.open_sessions import OpenSessions
 from mind_body.persona.opening import Opened, Place
 from mind_body.persona.outcomes import answered_text
 from mind_body.persona.reply import Read, Shown, Unread, named_messages, read_reply
+from mind_body.persona.starting import NOTHING_ASKED, Asked
 from mind_body.persona.telling import tell_turn
+from mind_body.persona.work_acts import acts_of
 
 BRAKE_S = 1.0
 """How long a hold may go unnoticed while the model answers."""
@@ -44,6 +46,8 @@ class Taken:
     """None when the run was not ours any more and the reply was discarded."""
     run_over: bool
     """The run has ended: with this turn, or before it."""
+    work: Asked = NOTHING_ASKED
+    """What her Self is asked."""
 
 
 class TurnTaker:
@@ -74,7 +78,7 @@ class TurnTaker:
         recorded = self._record(opened, course)
         if not recorded or not self._is_in_step(course):
             await self._sessions.drop(opened.plan.session_id)
-        return Taken(course.outcome if recorded else None, not recorded or ends_run(course))
+        return Taken(course.outcome, ends_run(course), course.work) if recorded else Taken(None, run_over=True)
 
     def ask_brake(self) -> Control:
         """Brake and dial as they are now, acknowledged."""
@@ -153,7 +157,7 @@ class TurnTaker:
         with self.place.mind.read() as tx:
             messages = read_shown(tx, opened.batch.conversation, named_messages(text))
         shown = Shown(opened.rooms, messages, opened.batch.mail)
-        return read_reply(text, self.place.config.persona.acts, shown, small=self.place.me.small)
+        return read_reply(text, acts_of(self.place.config), shown, small=self.place.me.small)
 
     def _repair_reason(self, opened: Opened, verdict: Read | Unread | None) -> str | None:
         if isinstance(verdict, Unread):

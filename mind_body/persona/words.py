@@ -10,6 +10,7 @@ from mind_body.home import Home
 from mind_body.ids import digest
 from mind_body.persona.prompt import DOCTRINE_MAX, Persona, render_instructions
 from mind_body.persona.reply import reply_schema
+from mind_body.persona.work_acts import acts_of
 from mind_body.settings import MindConfig
 
 
@@ -33,8 +34,9 @@ def read_words(home: Home, config: MindConfig, me: Persona) -> Words:
     if size > DOCTRINE_MAX:
         raise ConfigError(f"the doctrine of '{me.name}' is {size} bytes, {DOCTRINE_MAX} is the most; shorten or drop a file")
     persona = _read(persona_file)
-    instructions = render_instructions(me, doctrine, persona, config.persona.acts)
-    schema = reply_schema(config.persona.acts, small=me.small)
+    acts = acts_of(config)
+    instructions = render_instructions(me, doctrine, persona, acts, workspaces=sorted(config.self.workspaces))
+    schema = reply_schema(acts, small=me.small)
     schema_json = json.dumps(schema, separators=(",", ":"))
     return Words(persona, instructions, digest(instructions), schema, schema_json, digest(schema_json))
 
