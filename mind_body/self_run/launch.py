@@ -24,6 +24,9 @@ SETTINGS = json.dumps({"cleanupPeriodDays": KEEP_DAYS})
 SETTINGS_FILE = "mind-body-settings.json"
 DISALLOWED = "AskUserQuestion,ScheduleWakeup,SendMessage,ListAgents"
 """Tools that wait for a person at a terminal, or act outside the run."""
+OUTPUT_CAP = 16_000
+"""Most tokens of one answer. A call is reserved with its whole cap before it is made, and a cap of 64,000, which some models have,
+is more than many a run may cost."""
 SWITCHES = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
@@ -31,6 +34,7 @@ SWITCHES = {
     "CLAUDE_CODE_STARTUP_FAILURE_RESULTS": "1",
     "DISABLE_AUTO_COMPACT": "1",
     "CLAUDE_CODE_TOTAL_TOKENS_REMINDER_AFTER_USER_TURN": "0",
+    "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(OUTPUT_CAP),
     "CLAUDE_CODE_DISABLE_CRON": "1",
     "CLAUDE_CODE_DISABLE_BACKGROUND_TASKS": "1",
 }

@@ -22,7 +22,20 @@ from mind_body.mind.steers import mark_given
 from mind_body.mind.work_records import Handoff
 from mind_body.model.seat import Grant
 from mind_body.model.stream import ControlRequest, Event, Partial
-from mind_body.self_run.actions import Action, Feed, Record, Reopen, StoreHandoff, Wait, WriteFlush
+from mind_body.self_run.actions import (
+    Action,
+    CloseStdin,
+    EndSession,
+    Feed,
+    Interrupt,
+    Kill,
+    Record,
+    Reopen,
+    StoreHandoff,
+    Terminate,
+    Wait,
+    WriteFlush,
+)
 from mind_body.self_run.constants import Constants
 from mind_body.self_run.course import Calls, Course, Message
 from mind_body.self_run.decide import decide
@@ -37,6 +50,14 @@ from mind_body.self_run.tell import Teller
 from mind_body.self_run.worker import Worker, mono_ms
 
 STOPPED = "its process was told to stop"
+STEPS: dict[type, tuple[str, str]] = {
+    Interrupt: ("self.interrupted", "It is interrupted."),
+    EndSession: ("self.end-asked", "It is asked to end its session."),
+    CloseStdin: ("self.stdin-closed", "Its stdin is closed."),
+    Terminate: ("self.terminated", "It is told to end by SIGTERM."),
+    Kill: ("self.killed", "Its sandbox is killed, and everything in it."),
+}
+"""Each step to its end, as the journal has it."""
 
 
 class Driver:
@@ -122,7 +143,7 @@ class Driver:
             case Wait() | Record():
                 raise AssertionError
             case _:
-                self._tell(f"self.{type(action).__name__.lower()}", f"A step to its end: {type(action).__name__}.", action)
+                self._tell(*STEPS[type(action)], action)
                 self._worker.take(action, self._course)
 
     def _feed(self, message: Message) -> None:

@@ -113,7 +113,9 @@ class Teller:
                 write_progress(tx, replace(now, at=now_ms()))
 
     def _ceiling(self) -> int:
-        return self._place.constants.ceiling(self._course.seen.window_tokens)
+        """0 until the window is known."""
+        window = self._course.seen.window_tokens
+        return 0 if window is None else self._place.constants.ceiling(window)
 
     def _after_a_death(self, tx: Transaction) -> bool:
         before = [run for run in recent_self_runs(tx, LOOKED_BACK) if run.thread_said == self._thread.thread_said]
