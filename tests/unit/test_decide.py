@@ -392,6 +392,12 @@ def test_a_child_that_dies_in_its_flush_leaves_one_made_from_the_record() -> Non
     ]
 
 
+def test_without_a_flush_nothing_of_one_is_late_or_owed() -> None:
+    facts = make_facts()
+    assert conditions.flush_late_at(facts, REAL) == facts.now
+    assert not conditions.owed(facts, REAL)
+
+
 # A child that goes, or goes deaf.
 
 
