@@ -1,6 +1,7 @@
 """The thread of a Self run in a real room: one first message, one that is edited in place, one end; who steers, and who does not.
 
-The mouth is the real one, as a process; the Self is one without a child (`parts/fake_self.py`). The room is read by its people.
+The mouth is the real one, as a process; the Self is one without a child (`parts/fake_self.py`), and in the last scene the real one.
+The room is read by its people.
 """
 
 import json
@@ -17,6 +18,7 @@ import pytest
 
 from mind_body.clock import now_ms
 from mind_body.host.poke import send_poke
+from mind_body.host.secrets import write_secret
 from mind_body.ids import new_id
 from mind_body.matrix.speech import render_say
 from mind_body.mind.follow_ups import admit_follow_up, open_self_run
@@ -24,6 +26,8 @@ from mind_body.mind.outbox import admit_said
 from mind_body.mind.records import Run
 from mind_body.mind.store import open_mind
 from mind_body.mind.work_records import NewFollowUp
+from tests.parts_present import require_part
+from tests.real.parts.messages_api import Prose, call, scripted_messages_api
 from tests.real.parts.organ import Organ
 from tests.real.parts.person import Event
 from tests.real.parts.scene import Scene, wait_until
@@ -38,12 +42,13 @@ PROJECT = Path(__file__).parents[2]
 class Work:
     """A DM of bob's with her, and a Self at work in a thread of it."""
 
-    def __init__(self, homeserver: Homeserver, directory: Path) -> None:
+    def __init__(self, homeserver: Homeserver, directory: Path, **settings: Any) -> None:
         self.scene = Scene(homeserver, directory)
         self.mouth = Organ("mouth", self.scene.directory)
         self.bob, self.eve = self.scene.person("bob"), self.scene.person("eve")
         people = {"may_steer": [self.bob.user_id], "operators": [self.bob.user_id]}
-        self.her = self.scene.add_mind("ada", tables={"people": people, "self": {"enabled": True}})
+        self.her = self.scene.add_mind("ada", tables={"people": people, "self": {"enabled": True, **settings}})
+        self.organ = Organ("self", self.scene.directory, "ada")
         self.process: subprocess.Popen[str] | None = None
         self.told: list[dict[str, Any]] = []
 
@@ -122,6 +127,7 @@ class Work:
             self.process.kill()
             self.process.wait()
             self._listener.join(10)
+        self.organ.close()
         self.mouth.close()
         self.scene.close()
 
@@ -136,11 +142,11 @@ def thread_of(event: Event) -> str | None:
 
 
 @pytest.fixture
-def open_work(tmp_path: Path) -> Iterator[Callable[[Homeserver], Work]]:
+def open_work(tmp_path: Path) -> Iterator[Callable[..., Work]]:
     opened: list[Work] = []
 
-    def begin(homeserver: Homeserver) -> Work:
-        opened.append(Work(homeserver, tmp_path / "home"))
+    def begin(homeserver: Homeserver, **settings: Any) -> Work:
+        opened.append(Work(homeserver, tmp_path / "home", **settings))
         return opened[-1]
 
     yield begin
@@ -149,7 +155,7 @@ def open_work(tmp_path: Path) -> Iterator[Callable[[Homeserver], Work]]:
 
 
 def test_a_thread_under_a_rate_limit_one_message_is_edited_and_words_go_first(
-    start_homeserver: Callable[..., Homeserver], open_work: Callable[[Homeserver], Work]
+    start_homeserver: Callable[..., Homeserver], open_work: Callable[..., Work]
 ) -> None:
     work = open_work(start_homeserver(limits={"rc_message": {"per_second": 0.2, "burst_count": 3}}))
     room = work.open_room()
@@ -192,7 +198,7 @@ def test_a_thread_under_a_rate_limit_one_message_is_edited_and_words_go_first(
 
 
 def test_who_may_steer_reaches_the_self_in_order_others_are_told_once_and_a_stop_acts_within_a_second(
-    homeserver: Homeserver, open_work: Callable[[Homeserver], Work]
+    homeserver: Homeserver, open_work: Callable[..., Work]
 ) -> None:
     work = open_work(homeserver)
     room = work.open_room(direct=False)
@@ -233,7 +239,7 @@ def test_who_may_steer_reaches_the_self_in_order_others_are_told_once_and_a_stop
 @pytest.mark.parametrize("point", ["voice.before-T4a", "voice.T4a", "voice.sent", "voice.T4b"])
 @pytest.mark.parametrize("nth", [3, *(pytest.param(nth, marks=pytest.mark.long) for nth in (1, 2, 4))])
 def test_a_mouth_that_dies_while_it_speaks_in_the_thread_doubles_nothing(
-    homeserver: Homeserver, open_work: Callable[[Homeserver], Work], point: str, nth: int
+    homeserver: Homeserver, open_work: Callable[..., Work], point: str, nth: int
 ) -> None:
     work = open_work(homeserver)
     room = work.open_room()
@@ -258,7 +264,7 @@ def test_a_mouth_that_dies_while_it_speaks_in_the_thread_doubles_nothing(
 
 
 def test_a_mouth_that_dies_after_hearing_a_steer_gives_it_once_and_loses_none(
-    homeserver: Homeserver, open_work: Callable[[Homeserver], Work]
+    homeserver: Homeserver, open_work: Callable[..., Work]
 ) -> None:
     work = open_work(homeserver)
     room = work.open_room()
@@ -276,3 +282,55 @@ def test_a_mouth_that_dies_after_hearing_a_steer_gives_it_once_and_loses_none(
     work.bob.say_in_thread(room, root, "stop")
     work.wait_told("ended")
     assert [text for _, text in work.given()] == ["at ear.steer", "at ear.T1", "at ear.sync-answered", "stop"]
+
+
+KEY = "sk-ant-real-58c1d09e77"
+
+
+def running(argument: str) -> list[int]:
+    """Processes that were given this argument, wherever they run."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and argument in (entry / "cmdline").read_bytes().decode(errors="replace").split("\0"):
+                found.append(int(entry.name))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_real_self_reads_the_thread_in_the_middle_of_a_turn_and_a_stop_ends_its_tool_within_a_second(
+    homeserver: Homeserver, open_work: Callable[..., Work]
+) -> None:
+    require_part("claude")
+    require_part("bubblewrap")
+    with scripted_messages_api(Prose("Nothing more.")) as api:
+        settings = {"model": "claude-sonnet-4-5", "base_url": api.url, "credential": "api-key", "linger_s": 0}
+        work = open_work(homeserver, **settings)
+        write_secret(work.scene.home.credentials / "ada.self-key", KEY)
+        api.script(call("Bash", command="until [ -e go ]; do sleep 0.05; done"), call("Bash", command="sleep 3071"))
+        room = work.open_room()
+        _, run = work.ask(room)
+        work.organ.start()
+        root = work.root(room, run)["event_id"]
+        wait_until("the first request", lambda: api.requests)
+        work.bob.say_in_thread(room, root, "use the blue one")
+        work.scene.wait_rows("ada", "it to be given", "SELECT 1 FROM steer WHERE state = 'given'")
+        workspace = work.scene.home.work_dir("ada", "notes")
+        assert len(api.requests) == 1, "it is in the middle of a turn"
+        (workspace / "go").touch()
+        wait_until("the second request", lambda: len(api.requests) > 1)
+        assert "use the blue one" in json.dumps(api.requests[1].body["messages"])
+        wait_until("the long tool", lambda: running("3071"))
+        work.bob.say_in_thread(room, root, "stop")
+        asked_at = time.monotonic()
+        wait_until("the tool to be gone", lambda: not running("3071"), 10)
+        assert time.monotonic() - asked_at < 1.0
+        ended = "SELECT outcome FROM run WHERE ended_at IS NOT NULL"
+        assert work.scene.wait_rows("ada", "the end of the run", ended) == [{"outcome": "interrupted"}]
+        work.bob.wait_for("the end in the room", lambda: [one for one in work.hers(room) if one["content"]["body"] == STOPPED])
+        (progress,) = work.progress(room, run)
+        assert thread_of(progress) == root
+        assert not work.scene.rows(
+            "ada", "SELECT * FROM heard WHERE standing = 'mail' AND state = 'pending' AND thread IS NOT NULL"
+        )

@@ -10,10 +10,11 @@ from tests.real.parts.synapse import die_with_parent
 
 
 class Organ:
-    """`mind organ WHICH` over a home; started, killed and started again by the test."""
+    """`mind organ WHICH` over a home, for one Mind where it is a half; started, killed and started again by the test."""
 
-    def __init__(self, which: str, directory: Path) -> None:
+    def __init__(self, which: str, directory: Path, mind: str = "") -> None:
         self.which = which
+        self.whose = ["--mind", mind] if mind else []
         self.directory = directory
         self.log = directory / f"{which}.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -25,7 +26,7 @@ class Organ:
             environment["MIND_CRASH_AT"] = crash_at
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "mind_body", "--home", str(self.directory), "organ", self.which],
+                [sys.executable, "-m", "mind_body", "--home", str(self.directory), "organ", self.which, *self.whose],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -68,7 +68,7 @@ class Scene:
         for path in (self.home.minds_dir, self.home.persona_file(name).parent, self.home.credentials):
             path.mkdir(parents=True, exist_ok=True)
         given = tables or {}
-        merged = {key: {**table, **given.get(key, {})} for key, table in defaults.items()}
+        merged = {key: {**defaults.get(key, {}), **given.get(key, {})} for key in (*defaults, *(given.keys() - defaults.keys()))}
         self.home.persona_file(name).write_text(persona_text or f"You are {name}, who answers in one sentence.\n")
         secret = self.home.credentials / f"{name}.matrix-password"
         secret.touch(0o600)
