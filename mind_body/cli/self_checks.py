@@ -24,7 +24,7 @@ from mind_body.model.lines import ControlResponse, Event
 from mind_body.self_run.child import start_self
 from mind_body.self_run.constants import Constants
 from mind_body.self_run.files import SelfFiles
-from mind_body.self_run.launch import SelfLaunch, parse_binds, render_control
+from mind_body.self_run.launch import SETTINGS, SETTINGS_FILE, SelfLaunch, parse_binds, render_control
 from mind_body.self_run.seen import INITIALIZE, WINDOW
 from mind_body.settings import MindConfig, SelfConfig
 
@@ -95,6 +95,7 @@ def _launch(config: SelfConfig, cli: Path, scratch: Path) -> SelfLaunch:
     places = [scratch / "config", scratch / "work"]
     for place in places:
         place.mkdir()
+    (places[0] / SETTINGS_FILE).write_text(SETTINGS)
     return SelfLaunch(
         binary=str(cli),
         config_dir=str(places[0]),
