@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -268,3 +269,16 @@ def test_a_success_is_good_only_with_no_error_a_completed_end_and_the_structured
     assert isinstance(bad, Result)
     assert good.good
     assert not bad.good
+
+
+def test_what_the_real_cli_printed_in_a_session_of_a_self_is_known_line_by_line() -> None:
+    recorded = (Path(__file__).parents[2] / "probes" / "recorded" / "self-stream.jsonl").read_bytes()
+    codec = StreamCodec()
+    events = feed_all(codec, [recorded[i : i + 65_536] for i in range(0, len(recorded), 65_536)])
+    assert (len(events), codec.skipped, codec.remainder) == (recorded.count(b"\n"), 0, b"")
+    assert {event.subtype for event in events if isinstance(event, Unknown)} == {
+        "task_started",
+        "task_updated",
+        "task_notification",
+    }
+    assert [event.well for event in events if isinstance(event, Result)] == [True, False, True]
