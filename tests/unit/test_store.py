@@ -13,8 +13,11 @@ import pytest
 
 from mind_body.errors import MindFileError, StorageError
 from mind_body.mind import schema, store
+from mind_body.mind.outbox import admit_said, read_said
+from mind_body.mind.records import SaidKind
+from mind_body.mind.runs import read_run
 from mind_body.mind.store import Mind, check_mind, open_mind
-from tests.builders import insert_heard, insert_room, make_mind
+from tests.builders import insert, insert_heard, insert_room, make_mind, make_new_said
 
 NEXT = schema.NEWEST + 1
 SECOND = (NEXT, "CREATE TABLE second (x INTEGER NOT NULL);\nINSERT INTO second VALUES (1);\n")
@@ -308,6 +311,58 @@ def test_a_migration_that_fails_leaves_the_version_before_and_can_be_tried_again
     mind = open_mind(path)
     assert count(mind, "second") == 1
     mind.close()
+
+
+ONCE: dict[str, dict[str, object]] = {
+    "run": {
+        "id": "r", "kind": "persona_turn", "conversations": "[]", "cause": "mail", "reason": "", "opened_at": 1, "ended_at": 2,
+        "outcome": "done", "turns": 3, "cost_micro_usd": 4,
+    },
+    "said": {
+        "place": 7, "id": "s", "kind": "say", "room_id": "!a", "event_type": "m.room.message", "content": "{}", "thread": "$t",
+        "reply_to": "$r", "after_said": "a", "turn_id": "t", "state": "sent", "queued_at": 1, "attempted_at": 2, "device_id": "D",
+        "event_id": "$s", "not_before": 3, "tries": 4, "reason": "why",
+    },
+    "heard": {
+        "seq": 5, "event_id": "$e", "room_id": "!a", "sender": "@b", "sender_name": "B", "kind": "m.text", "body": "dear",
+        "sent_at": 1, "heard_at": 2, "standing": "mail", "reason": "", "state": "closed", "closed_how": "replied",
+    },
+}  # fmt: skip
+"""Rows of the first release."""
+
+
+def test_a_mind_of_the_first_release_is_taken_over_whole_and_kept_as_it_was(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "MIGRATIONS", schema.MIGRATIONS[:1])
+        patch.setattr(store, "NEWEST", 1)
+        mind = open_mind(path, create=True)
+        with mind.write() as tx:
+            for table, columns in ONCE.items():
+                insert(tx, table, **columns)
+        mind.close()
+    mind = open_mind(path)
+    with mind.write() as tx:
+        for table, columns in ONCE.items():
+            row = dict(tx.execute(f"SELECT * FROM {table}").fetchone())
+            assert {name: row[name] for name in columns} == columns
+        run, said = read_run(tx, "r"), read_said(tx, "s")
+        assert run is not None
+        assert said is not None
+        assert (run.follow_up_id, run.model_usage, said.edits, said.thread_said) == (None, {}, None, None)
+        admit_said(tx, [make_new_said("later", kind=SaidKind.EDIT, edits="s")], None, 9)
+        later = read_said(tx, "later")
+        assert later is not None
+        assert later.place > 7
+        with pytest.raises(sqlite3.IntegrityError):
+            insert(tx, "said", **(ONCE["said"] | {"id": "x", "place": 99, "kind": "shout"}))
+        indexes = {row["name"] for row in tx.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND tbl_name = 'said'")}
+    assert {"said_unsent", "said_turn", "said_event"} <= indexes
+    mind.close()
+    assert check_mind(path) == "ok"
+    copy = sqlite3.connect(path.with_name("mind.db.before-2"))
+    assert copy.execute("PRAGMA user_version").fetchone() == (1,)
+    assert copy.execute("SELECT body FROM heard").fetchone() == ("dear",)
+    copy.close()
 
 
 OPENS = """

@@ -65,7 +65,7 @@ class Yard:
     def __init__(self, root: Path) -> None:
         self.home: Home = make_home(root, "ada")
         self.diary = root / "diary"
-        self.deeds: dict[str, str] = {"mouth": "stay", "heartbeat": "stay", "persona": "once"}
+        self.deeds: dict[str, str] = {"mouth": "stay", "heartbeat": "stay", "persona": "once", "self": "once"}
 
     def command(self, _home: Home, organ: str, mind: str | None) -> Sequence[str]:
         who = f"{organ}@{mind}" if mind else organ
@@ -76,7 +76,7 @@ class Yard:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(Organs(self.home, HOST, Journal("up"), self.command).run)
             await self.until(lambda: self.count("mouth", "start") > 0 and self.count("heartbeat", "start") > 0)
-            await self.until(self.home.persona_socket("ada").exists)
+            await self.until(lambda: self.home.persona_socket("ada").exists() and self.home.self_socket("ada").exists())
             yield
             nursery.cancel_scope.cancel()
 
@@ -123,6 +123,19 @@ async def test_daemons_start_at_once_and_a_persona_at_her_first_poke_which_she_t
         assert send_poke(yard.home.persona_socket("ada")) is None
         await yard.until(lambda: yard.count("persona@ada", "poke") == 2)
     assert yard.count("mouth", "term") == yard.count("heartbeat", "term") == 1
+
+
+async def test_each_half_has_its_own_socket_and_a_self_starts_at_its_first_poke_alone(yard: Yard) -> None:
+    async with yard.up():
+        assert send_poke(yard.home.self_socket("ada")) is None
+        await yard.until(lambda: yard.count("self@ada", "poke") == 1)
+        await yard.until(lambda: yard.count("heartbeat", "poke") == 1)
+        assert yard.count("persona@ada", "start") == 0
+        yard.deeds["self"] = "stay"
+        assert send_poke(yard.home.self_socket("ada")) is None
+        await yard.until(lambda: yard.count("self@ada", "start") == 2)
+        hold(yard.home, "ada")
+        await yard.until(lambda: yard.count("self@ada", "term") == 1)
 
 
 async def test_a_daemon_that_dies_is_started_again_and_keeps_the_pokes_that_came_meanwhile(yard: Yard) -> None:
@@ -201,7 +214,7 @@ async def test_minds_come_and_go_while_it_runs(yard: Yard) -> None:
         send_poke(yard.home.persona_socket("eve"))
         await yard.until(lambda: yard.count("persona@eve", "poke") == 1)
         yard.home.mind_file("eve").unlink()
-        await yard.until(lambda: not yard.home.persona_socket("eve").exists())
+        await yard.until(lambda: not yard.home.persona_socket("eve").exists() and not yard.home.self_socket("eve").exists())
 
 
 async def test_it_ends_within_five_seconds_also_when_an_organ_will_not(yard: Yard) -> None:
