@@ -284,6 +284,29 @@ def test_a_mouth_that_dies_after_hearing_a_steer_gives_it_once_and_loses_none(
     assert [text for _, text in work.given()] == ["at ear.steer", "at ear.T1", "at ear.sync-answered", "stop"]
 
 
+def test_a_reaction_to_what_she_said_is_kept_also_from_behind_a_gap_until_it_is_taken_back(
+    homeserver: Homeserver, open_work: Callable[..., Work]
+) -> None:
+    work = open_work(homeserver)
+    room = work.open_room()
+    _, run = work.ask(room)
+    work.begin(60.0)
+    root = work.root(room, run)["event_id"]
+    work.wait_sent()
+    work.mouth.stop()
+    reaction = work.bob.send(room, {"m.relates_to": {"rel_type": "m.annotation", "event_id": root, "key": "✅"}}, "m.reaction")
+    for number in range(60):
+        work.bob.say_in_thread(room, root, f"step {number}")
+    work.mouth.start()
+    kept = "SELECT event_id, target, sender, key FROM reaction"
+    work.scene.wait_rows("ada", "the reaction", kept)
+    assert work.scene.rows("ada", kept) == [{"event_id": reaction, "target": root, "sender": work.bob.user_id, "key": "✅"}]
+    work.wait_told("given", 60)
+    assert [text for _, text in work.given()] == [f"step {number}" for number in range(60)], "in order, over a gap"
+    work.bob.redact(room, reaction)
+    wait_until("it to be gone", lambda: not work.scene.rows("ada", kept))
+
+
 KEY = "sk-ant-real-58c1d09e77"
 
 
