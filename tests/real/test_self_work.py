@@ -41,7 +41,7 @@ def ask_for_work(house: House, works: MessagesApi, **people: Any) -> None:
 
 def persona(starts: Callable[[str], bool]) -> Callable[[Request], Answer]:
     def act(request: Request) -> dict[str, Any]:
-        answer = {"say": [], "react": [], "start_self_run": None, "tell_self": None}
+        answer: dict[str, Any] = {"say": [], "react": [], "start_self_run": None, "tell_self": None}
         mail = read_mail(request.last_user)
         if not mail:
             room = request.last_user.partition("# What changed")[2].partition("r1")[1] or "r1"
