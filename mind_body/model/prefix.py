@@ -31,9 +31,9 @@ def fingerprint(blocks: Sequence[str]) -> str:
 
 
 def fingerprint_opening(blocks: Sequence[str]) -> str:
-    """Tools, system and the first message's first block: what all requests of one thread share."""
-    first = next((index for index, block in enumerate(blocks) if _kind(block) not in {"tools", "system"}), len(blocks))
-    return _digest(blocks[: first + 1])
+    """All that stands before the first answer: what the requests of one thread share."""
+    first = next((index for index, block in enumerate(blocks) if _kind(block) == "assistant"), len(blocks))
+    return _digest(blocks[:first])
 
 
 def find_break_from(before: str, after: Sequence[str]) -> str | None:

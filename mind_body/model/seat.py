@@ -3,7 +3,7 @@
 1. A seat without a grant lets nothing pass. A grant is for one turn (one answer, one request at a time) or for a whole run (any
    number, side by side, because subagents ask too); the purse caps both.
 2. What was sent is kept per thread of requests: a turn's child has one thread, a run's has a main one and one per subagent. A
-   thread is told by its opening: tools, system and first message.
+   request belongs to the main thread where it goes on with it; else threads are told by all that stands before the first answer.
 """
 
 from collections import OrderedDict
@@ -87,8 +87,10 @@ class Seat:
 
     def find_thread(self, grant: Grant, blocks: Sequence[str]) -> Thread:
         """The thread that a request goes on with, or begins."""
+        if not grant.whole_run or not self.main.blocks or _goes_on(self.main, blocks):
+            return self.main
         opening = fingerprint_opening(blocks)
-        if not grant.whole_run or not self.main.blocks or fingerprint_opening(self.main.blocks) == opening:
+        if fingerprint_opening(self.main.blocks) == opening:
             return self.main
         thread = self.others.setdefault(opening, Thread())
         self.others.move_to_end(opening)
@@ -101,3 +103,7 @@ class Seat:
         if self.grant is not None:
             self.grant.close()
         self.grant = None
+
+
+def _goes_on(thread: Thread, blocks: Sequence[str]) -> bool:
+    return list(blocks[: len(thread.blocks)]) == thread.blocks

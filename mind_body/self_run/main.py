@@ -88,7 +88,7 @@ async def _open_place(post: Post, name: str, config: MindConfig, mind: Mind) -> 
     """Gateway, files and bench, for the life of the context."""
     own, files = config.self, SelfFiles(post.home, name, config.self)
     with mind.read() as tx:
-        files.sweep({session.id for session in read_open_sessions(tx, "work:")})
+        files.sweep({session.id for session in read_open_sessions(tx, "work:") if session.cursor})
     lease = Lease(post.home, name, post.journal, KEYS)
 
     def borrow() -> str | None:

@@ -1,15 +1,34 @@
 """The organ that works: the real `claude` CLI in its real sandbox, the gateway, and a scripted Messages API."""
 
+import itertools
 import json
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import trio
 
+from mind_body.clock import now_ms
+from mind_body.host.process import resident_mb
+from mind_body.mind.follow_ups import reopen_follow_up
+from mind_body.mind.runs import close_dead_run
+from mind_body.model.prefix import canonical_blocks, find_break
+from tests.builders import hold, release
 from tests.parts_present import require_part
-from tests.real.parts.messages_api import MessagesApi, Prose, Request, call, prefix, scripted_messages_api
-from tests.real.parts.self_bed import SelfBed
+from tests.real.parts.messages_api import (
+    Answer,
+    Calls,
+    Fault,
+    Held,
+    MessagesApi,
+    Prose,
+    Request,
+    call,
+    prefix,
+    scripted_messages_api,
+)
+from tests.real.parts.self_bed import OPERATOR, SelfBed
 
 pytestmark = pytest.mark.real
 
@@ -52,6 +71,11 @@ def is_flush(request: Request) -> bool:
     return "answer with the hand-off" in texts(request)
 
 
+def breaks(api: MessagesApi) -> list[str]:
+    blocks = [canonical_blocks(request.body) for request in api.requests]
+    return [why for before, after in itertools.pairwise(blocks) if (why := find_break(before, after)) is not None]
+
+
 @pytest.mark.parametrize(
     ("model", "prefixes"),
     [("claude-opus-4-7", (250_000, 290_000, 310_000)), ("claude-sonnet-4-5", (120_000, 135_000, 145_000))],
@@ -85,3 +109,245 @@ async def test_at_the_ceiling_it_is_asked_once_for_its_hand_off_and_the_work_goe
     assert len({row["thread_said"] for row in bed.rows("SELECT thread_said FROM run")}) == 1
     assert [row["state"] for row in bed.rows("SELECT state FROM follow_up ORDER BY id")] == ["done", "done"]
     assert bed.said().count("I am taking this work up again where it was left.") == 1
+
+
+async def test_what_somebody_says_in_the_middle_of_a_turn_is_there_before_its_next_request(
+    tmp_path: Path, api: MessagesApi
+) -> None:
+    bed = SelfBed(tmp_path, api)
+    api.script(call("Bash", prefix(20_000), command="touch running; until [ -e go ]; do sleep 0.05; done"))
+    run = bed.claim()
+    async with bed.serving():
+        await bed.wait_file("running")
+        bed.say(run, "Use British spelling, please.")
+        await bed.wait_given(run)
+        (bed.work() / "go").touch()
+    assert len(api.requests) == 2
+    assert "Use British spelling, please." in texts(api.requests[1])
+    assert f"{OPERATOR} (operator) writes in the thread" in texts(api.requests[1])
+    assert bed.read(run).outcome == "result"
+
+
+async def test_stop_ends_a_long_tool_within_a_second_and_the_work_is_over(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api)
+    api.script(call("Bash", prefix(20_000), command="touch running; sleep 300 & echo $! > pid; wait"))
+    run = bed.claim()
+    async with bed.serving():
+        await bed.wait_file("pid")
+        (sleeper,) = [pid for pid in bed.children() if bed.command(pid) == ["sleep", "300"]]
+        began = trio.current_time()
+        bed.say(run, "stop", "stop")
+        while resident_mb(sleeper):
+            await trio.sleep(0.005)
+        took = trio.current_time() - began
+    assert took < 1.0
+    ended = bed.read(run)
+    assert (ended.outcome, ended.end_reason) == ("interrupted", f"stopped by {OPERATOR}")
+    assert [row["state"] for row in bed.rows("SELECT state FROM follow_up")] == ["done"]
+    assert len(api.requests) == 1
+    assert not bed.children()
+
+
+async def test_the_next_brief_goes_into_the_same_process_while_it_is_warm(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api, linger_s=60)
+    first = bed.claim("One.")
+    with trio.move_on_after(60) as scope:
+        async with bed.serving():
+            await bed.wait_ended(first)
+            pids = bed.children()
+            second = bed.claim("Two.")
+            bed.poke()
+            await bed.wait_ended(second)
+            assert bed.children() == pids
+            other = bed.claim("Three.", workspace="elsewhere")
+            bed.poke()
+            await bed.wait_ended(other)
+            assert not set(bed.children()) & set(pids)
+            scope.cancel()
+    assert "One." in texts(api.requests[1])
+    assert "Two." in texts(api.requests[1])
+    assert "You are the working half" not in texts(api.requests[1]).partition("Two.")[2]
+    assert "One." not in texts(api.requests[2])
+    assert not bed.children()
+
+
+async def test_the_next_brief_resumes_the_session_where_its_process_is_gone(
+    tmp_path: Path, api: MessagesApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bed = SelfBed(tmp_path, api)
+    bed.claim("One.")
+    with trio.fail_after(60):
+        await bed.serve()
+        second = bed.claim("Two.")
+        await bed.serve()
+    assert bed.read(second).outcome == "result"
+    assert breaks(api) == []
+    lines = bed.journal(capsys)
+    assert [line["SESSION_CHOICE"] for line in lines if line["kind"] == "self.began"] == ["fresh", "resumed"]
+    assert not [line for line in lines if line["kind"] == "prefix.broken"]
+
+
+async def test_a_session_that_cannot_be_resumed_begins_afresh_with_what_was_left(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api)
+    bed.claim("One.")
+    with trio.fail_after(60):
+        await bed.serve()
+        for transcript in bed.home.self_dir("ada").rglob("*.jsonl"):
+            transcript.unlink()
+        second = bed.claim("Two.")
+        await bed.serve()
+    assert bed.read(second).outcome == "result"
+    assert "I wrote it." in texts(api.requests[1])
+    assert "You are the working half" in texts(api.requests[1])
+    assert len(list(bed.home.self_dir("ada").iterdir())) == 1 + 1, "what the first session left goes with the next start"
+
+
+async def test_told_to_stop_it_ends_its_run_and_its_child_within_five_seconds(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api)
+    api.script(call("Bash", prefix(20_000), command="touch running; sleep 300"))
+    run = bed.claim()
+    process = bed.organ()
+    process.start()
+    await bed.wait_file("running")
+    assert process.stop() == 0
+    assert bed.read(run).outcome == "held"
+    assert bed.processes() == []
+    assert [row["origin"] for row in bed.rows("SELECT origin FROM handoff")] == ["record"]
+    later = bed.claim_next()
+    with trio.fail_after(60):
+        await bed.serve()
+    assert bed.read(later).outcome == "result"
+    assert len(bed.rows("SELECT * FROM run")) == 2
+
+
+async def test_killed_it_leaves_no_process_and_its_run_to_the_heartbeat(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api)
+    script = "setsid sleep 301 & (setsid sh -c 'trap \"\" TERM INT HUP; sleep 302') & touch running; sleep 303"
+    api.script(call("Bash", prefix(20_000), command=script))
+    run = bed.claim()
+    process = bed.organ()
+    process.start()
+    await bed.wait_file("running")
+    inside = bed.namespaces(bed.processes())
+    assert inside
+    process.kill()
+    with trio.fail_after(5):
+        while bed.processes():
+            await trio.sleep(0.01)
+        while inside & bed.namespaces():
+            await trio.sleep(0.01)
+    assert bed.read(run).ended_at is None
+    # The next start begins with clean directories.
+    assert len(list(bed.home.self_dir("ada").iterdir())) == 1
+    with trio.fail_after(30):
+        dead = bed.read(run)
+        with bed.mind.write() as tx:
+            close_dead_run(tx, dead, "its holder is gone", now_ms())
+            reopen_follow_up(tx, run.id)
+        later = bed.claim_next()
+        await bed.serve()
+    assert bed.read(later).outcome == "result"
+    assert [path.name for path in bed.home.self_dir("ada").iterdir()] == [
+        bed.rows("SELECT id FROM session WHERE ended_at IS NULL")[0]["id"]
+    ]
+
+
+async def test_a_silent_child_lives_for_as_long_as_it_is_wanted(tmp_path: Path, api: MessagesApi) -> None:
+    """`--die-with-parent` fires when the thread that forked ends, and trio's worker threads end after ten idle seconds."""
+    gate = threading.Event()
+    api.script(Held(gate, Prose("Late.")))
+    bed = SelfBed(tmp_path, api)
+    run = bed.claim()
+    async with bed.serving():
+        await bed.wait_requests(1)
+        pids = bed.children()
+        await trio.sleep(30)  # nothing else shows it
+        assert bed.children() == pids
+        gate.set()
+    assert bed.read(run).result == "Late."
+
+
+async def test_a_held_brake_ends_the_run_in_order_and_it_goes_on_when_released(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api)
+    api.script(call("Bash", prefix(20_000), command="touch running; sleep 300"))
+    run = bed.claim()
+    async with bed.serving():
+        await bed.wait_file("running")
+        hold(bed.home, "ada", "enough for today")
+        bed.poke()
+    assert (bed.read(run).outcome, bed.read(run).end_reason) == ("held", "held: enough for today")
+    assert len(api.requests) == 1
+    assert not bed.children()
+    release(bed.home, "ada", base_run_usd=20.0)
+    later = bed.claim_next()
+    with trio.fail_after(60):
+        await bed.serve()
+    assert bed.read(later).outcome == "result"
+    # It is the same session, and it knows what it was at.
+    assert "touch running" in texts(api.requests[1])
+
+
+async def test_a_spent_budget_ends_the_run_before_the_call(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api)
+    release(bed.home, "ada", base_run_usd=0.6)
+    usage = {"input_tokens": 1, "cache_creation_input_tokens": 100_000, "cache_read_input_tokens": 0, "output_tokens": 20}
+    api.script(call("Bash", usage, command="echo one > a.txt"))
+    run = bed.claim()
+    with trio.fail_after(60):
+        await bed.serve()
+    assert bed.read(run).outcome == "budget"
+    assert len(api.requests) == 1
+    assert bed.read(run).cost_micro_usd == 3 + 375_000 + 300
+
+
+async def test_a_limit_of_the_plan_is_waited_for(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api)
+    api.script(Fault(429, "rate_limit_error", headers={"retry-after": "3600"}))
+    run = bed.claim()
+    with trio.fail_after(60):
+        await bed.serve()
+    assert bed.read(run).outcome == "limited"
+    (pause,) = bed.rows("SELECT * FROM pause")
+    assert pause["cause"] == "self-limited"
+    assert 3_500_000 < pause["until"] - now_ms() <= 3_600_000
+    assert [row["state"] for row in bed.rows("SELECT state FROM follow_up ORDER BY id")] == ["done", "open"]
+    assert len(api.requests) == 1
+
+
+async def test_a_refused_credential_is_told_and_not_tried_for_long(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api)
+    api.default = Fault(401, "authentication_error")
+    run = bed.claim()
+    with trio.fail_after(60):
+        await bed.serve()
+    assert (bed.read(run).outcome, bed.read(run).end_reason) == ("refused", "the credential was refused")
+    assert len(api.requests) == 2
+    assert bed.said()[-1] == "I could not begin: whoever answers for me has been told why."
+
+
+async def test_subagents_ask_side_by_side_and_do_not_count_for_the_size(
+    tmp_path: Path, api: MessagesApi, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bed = SelfBed(tmp_path, api)
+    gate = threading.Event()
+
+    def answer(request: Request) -> Answer:
+        if "count the" in json.dumps(request.body["messages"][0]):
+            return Held(gate, Prose("three", usage=prefix(900_000)))
+        done = "three" in texts(request)
+        task = {"description": "count", "subagent_type": "general-purpose"}
+        calls = Calls(tuple(("Task", {**task, "prompt": f"count the {what}"}) for what in ("dogs", "cats")), usage=prefix(30_000))
+        return Prose("six", usage=prefix(31_000)) if done else calls
+
+    api.default = answer
+    run = bed.claim()
+    async with bed.serving():
+        await bed.wait_requests(3)
+        gate.set()
+    ended, lines = bed.read(run), bed.journal(capsys)
+    assert (ended.outcome, ended.result) == ("result", "six")
+    assert not [line for line in lines if line["kind"] in {"prefix.broken", "self.flush-asked"}]
+    (line,) = [line for line in lines if line["kind"] == "self.ended"]
+    assert line["PREFIX_TOKENS"] == 31_000
+    assert ended.turns == len(api.requests)
+    assert sum(one["requests"] for one in ended.model_usage.values()) == ended.turns

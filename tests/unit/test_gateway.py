@@ -378,7 +378,9 @@ async def test_a_runs_key_is_worth_nothing_after_the_run_and_what_passes_is_brok
 
 async def test_each_thread_of_a_run_is_compared_with_itself_alone(api: MessagesApi) -> None:
     async def ask(*texts: str) -> None:
-        body = {"model": "m", "stream": False, "messages": [{"role": "user", "content": text} for text in texts]}
+        roles = ("user", "assistant")
+        messages = [{"role": roles[at % 2], "content": text} for at, text in enumerate(texts)]
+        body = {"model": "m", "stream": False, "messages": messages}
         answer = await bed.child.post(bed.gateway.url + "/v1/messages", json=body, headers={"x-api-key": bed.seat.key})
         assert answer.status_code == 200
 
@@ -387,10 +389,10 @@ async def test_each_thread_of_a_run_is_compared_with_itself_alone(api: MessagesA
         with structlog.testing.capture_logs() as lines:
             await ask("main")
             await ask("a subagent's")
-            await ask("main", "goes on")
-            await ask("a subagent's", "goes on")
+            await ask("main", "yes", "goes on")
+            await ask("a subagent's", "yes", "goes on")
             assert not [line for line in lines if line["kind"] == "prefix.broken"]
-            await ask("main", "something else")
+            await ask("main", "no", "something else")
     assert [line["CALL"] for line in lines if line["kind"] == "prefix.broken"] == ["run.5"]
 
 

@@ -3,13 +3,15 @@
 The test claims work as the heartbeat does, serves it in this process (`bed.serve()`), and reads what is on record.
 """
 
+import contextlib
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from mind_body.clock import now_ms
@@ -26,6 +28,7 @@ from mind_body.mind.work_records import NewFollowUp
 from mind_body.self_run import main
 from tests.builders import insert_room, make_home, release
 from tests.real.parts.messages_api import MessagesApi, Request
+from tests.real.parts.organ import Organ
 
 OPERATOR = "@op:example.org"
 ROOM = "!work:example.org"
@@ -48,7 +51,7 @@ class SelfBed:
         }
         table = "\n".join(f"{key} = {json.dumps(value)}" for key, value in values.items())
         toml = f'[people]\noperators = ["{OPERATOR}"]\n[self]\n{table}\n'
-        self.home: Home = make_home(root, NAME, toml=toml)
+        self.home: Home = make_home(root, NAME, toml=toml, host='log_format = "json"\n')
         write_secret(self.home.credentials / f"{NAME}.self-key", KEY)
         self.mind: Mind = open_mind(self.home.mind_db(NAME))
         release(self.home, NAME, base_run_usd=20.0)
@@ -78,12 +81,18 @@ class SelfBed:
         """The organ, until it leaves by itself."""
         assert await main.run(self.home, NAME) == 0
 
+    def organ(self) -> Organ:
+        """The organ as a process of its own."""
+        assert self.home.root is not None
+        return Organ("self", self.home.root, NAME)
+
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
         """The organ beside the body of this, which may wait for what it does."""
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.serve)
-            yield
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self.serve)
+                yield
 
     def poke(self) -> None:
         send_poke(self.home.self_socket(NAME))
@@ -112,8 +121,54 @@ class SelfBed:
         """Processes of ours that still live."""
         return list_descendants(os.getpid())
 
+    def processes(self) -> list[int]:
+        """Processes on this host that know this Mind's directory: bwrap, and with it all that is inside."""
+        mine = str(self.home.mind_dir(NAME)).encode()
+        return [pid for pid in _pids() if pid != os.getpid() and mine in b"\0".join(map(os.fsencode, self.command(pid)))]
+
+    @staticmethod
+    def command(pid: int) -> list[str]:
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_text().split("\0")[:-1]
+        except OSError:
+            return []
+
+    @staticmethod
+    def namespaces(above: Sequence[int] = ()) -> set[str]:
+        """The pid namespaces of all processes that we see, or of those below the given ones; ours left out."""
+        pids = [below for pid in above for below in list_descendants(pid)] if above else _pids()
+        found = set()
+        for pid in pids:
+            with contextlib.suppress(OSError):
+                found.add(str(Path(f"/proc/{pid}/ns/pid").readlink()))
+        return found - {str(Path("/proc/self/ns/pid").readlink())}
+
+    @staticmethod
+    def journal(capsys: pytest.CaptureFixture[str]) -> list[dict[str, Any]]:
+        """What the organ in this process has noted since this was last asked."""
+        return [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+
+    async def wait_file(self, name: str, workspace: str = "site") -> None:
+        with trio.fail_after(30):
+            while not (self.work(workspace) / name).exists():
+                await trio.sleep(0.01)
+
+    async def wait_given(self, run: Run) -> None:
+        with trio.fail_after(30):
+            while self.rows("SELECT 1 FROM steer WHERE run_id = ? AND state = 'queued'", run.id):
+                await trio.sleep(0.01)
+
+    async def wait_ended(self, run: Run) -> None:
+        with trio.fail_after(40):
+            while self.read(run).ended_at is None:
+                await trio.sleep(0.01)
+
     async def wait_requests(self, count: int) -> list[Request]:
         with trio.fail_after(30):
             while len(self.api.requests) < count:
                 await trio.sleep(0.01)
         return self.api.requests
+
+
+def _pids() -> list[int]:
+    return [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
