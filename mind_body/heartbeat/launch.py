@@ -14,7 +14,7 @@ from mind_body.control.effective import Control, Held, Released
 from mind_body.control.files import read_control
 from mind_body.crash import crash_point
 from mind_body.heartbeat.rouse import Rouser
-from mind_body.heartbeat.wake import Busy, Dead, Decision, Open, Rest, Unheld, Wait, bury, decide_wake, judge_run
+from mind_body.heartbeat.wake import MENDABLE, Busy, Dead, Decision, Open, Rest, Unheld, Wait, bury, decide_wake, judge_run
 from mind_body.home import Home
 from mind_body.host.liveness import read_holder
 from mind_body.log import Journal
@@ -24,12 +24,9 @@ from mind_body.mind.runs import clear_pause, close_dead_run, open_run
 from mind_body.mind.store import Mind, Transaction
 from mind_body.mind.wake_facts import WakeFacts
 from mind_body.mind.wakes import read_wake_facts
-from mind_body.mind.work_records import SELF_PAUSE
 from mind_body.settings import HostConfig, MindConfig
 
 KIND = RunKind.PERSONA_TURN
-MENDABLE = ("authentication", "payment", "budget", "fault")  # and the same of her Self
-"""Causes of a pause that an operator mends. Turning the dial or releasing the brake says "try now"; else they end by themselves."""
 NEVER_SOONER_MS = 10
 """No wait is shorter: a rule that answered "until now" would otherwise spin."""
 
@@ -103,7 +100,6 @@ class Launcher:
             if isinstance(control, Released) and not is_acked(tx, "heartbeat", control):
                 for cause in MENDABLE:
                     clear_pause(tx, cause)
-                    clear_pause(tx, SELF_PAUSE + cause)
             seen = self._see(tx, config, control, now)
             if isinstance(seen.verdict, Dead) and seen.facts.live is not None:
                 close_dead_run(tx, seen.facts.live, seen.verdict.reason, now, seen.verdict.outcome)

@@ -1,23 +1,25 @@
 """Loop: the one transaction in which the heartbeat acts on a Mind's work (T2).
 
-In it, in this order: a dead run is buried, its work open again; proposals that were answered; work that is not tried any more; the
-claim with its run. Who was told that work began is told that it broke off, once per run, and that it is given up, in its thread.
+In it, in this order: pauses that an operator mended; a dead run is buried, its work open again; proposals that were answered; work
+that is not tried any more; the claim with its run. Who was told that work began is told that it broke off, once per run, and that it
+is given up, in its thread.
 """
 
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mind_body.heartbeat.claim import Asked, Claim, Confirmed, Refused, count_fruitless, judge_proposal, make_handoff, pick_hopeless
-from mind_body.heartbeat.wake import Dead
+from mind_body.heartbeat.wake import MENDABLE, Dead
 from mind_body.matrix.notices import NoticeKey, render_notice
 from mind_body.mind.claims import bury_self_run, read_work_facts
 from mind_body.mind.follow_ups import confirm_follow_up, drop_follow_up, open_self_run, read_follow_up_of_run, read_thread_root
 from mind_body.mind.outbox import admit_said, read_said
 from mind_body.mind.records import Run
+from mind_body.mind.runs import clear_pause
 from mind_body.mind.self_runs import read_progress
 from mind_body.mind.steers import drop_steers
 from mind_body.mind.store import Transaction
-from mind_body.mind.work_records import FollowUp, WorkFacts
+from mind_body.mind.work_records import SELF_PAUSE, FollowUp, WorkFacts
 from mind_body.settings import MindConfig
 
 
@@ -44,6 +46,11 @@ class Desk:
     config: MindConfig
     now: int
     done: Done = field(default_factory=Done)
+
+    def mend(self) -> None:
+        """Forget the pauses of the Self that an operator mends."""
+        for cause in MENDABLE:
+            clear_pause(self.tx, SELF_PAUSE + cause)
 
     def bury(self, run: Run, dead: Dead) -> None:
         """Its work is open again; with a hand-off from the record, where somebody had begun."""

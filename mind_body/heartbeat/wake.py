@@ -29,6 +29,8 @@ from mind_body.settings import HostConfig, MindConfig, PersonaConfig
 Cause: TypeAlias = Literal["operator", "direct", "mention", "self_run", "beat"]
 FRUITLESS = frozenset({"dead"})
 """Outcomes of runs that came to nothing whatever their turns did."""
+MENDABLE = ("authentication", "payment", "budget", "fault")
+"""Causes of a pause that an operator mends. Turning the dial or releasing the brake says "try now"; else they end by themselves."""
 EXCUSED = frozenset({"held"})
 """Outcomes of runs without a turn that say nothing against the next one."""
 

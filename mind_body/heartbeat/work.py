@@ -8,7 +8,7 @@
 from dataclasses import dataclass
 
 from mind_body.clock import render_utc
-from mind_body.control.effective import Control
+from mind_body.control.effective import Control, Released
 from mind_body.control.files import read_control
 from mind_body.crash import crash_point
 from mind_body.heartbeat.claim import Asked, Claim, Decision, decide_claim, judge_proposal, pick_hopeless
@@ -19,6 +19,7 @@ from mind_body.home import Home
 from mind_body.host.liveness import read_holder
 from mind_body.host.poke import send_poke
 from mind_body.log import Journal
+from mind_body.mind.acks import is_acked
 from mind_body.mind.claims import read_work_facts
 from mind_body.mind.store import Mind, Transaction
 from mind_body.mind.work_records import WorkFacts
@@ -36,6 +37,8 @@ class Seen:
     verdict: Dead | Unheld | Busy | None
     """About its live run, if it has one."""
     decision: Decision
+    mended: bool
+    """An operator has just said "try now", and something waits for that."""
     to_do: bool
     """There is something to write."""
 
@@ -82,8 +85,10 @@ class Worker:
         verdict = judge_run(facts.live, locked_by, control, self._host, now) if facts.live else None
         decision = decide_claim(facts, control, config, self._host, now)
         answered = any(not isinstance(judge_proposal(one, facts.reactions, config.people, now), Asked) for one in facts.proposals)
-        to_do = isinstance(verdict, Dead) or isinstance(decision, Claim) or answered or bool(pick_hopeless(facts))
-        return Seen(facts, verdict, decision, to_do)
+        # Acknowledging it is `launch`'s, which looks after this.
+        mended = bool(facts.pauses) and isinstance(control, Released) and not is_acked(tx, "heartbeat", control)
+        to_do = isinstance(verdict, Dead) or isinstance(decision, Claim) or answered or bool(pick_hopeless(facts)) or mended
+        return Seen(facts, verdict, decision, mended, to_do)
 
     def _act(self, mind: Mind, config: MindConfig, control: Control, now: int, *, claiming: bool) -> tuple[Seen, Done]:
         """T2: what was seen is seen again under the write lock, and acted upon."""
@@ -92,6 +97,8 @@ class Worker:
         with mind.write() as tx:
             desk = Desk(tx, config, now)
             seen = self._see(tx, config, control, now)
+            if seen.mended:
+                desk.mend()
             if isinstance(seen.verdict, Dead) and seen.facts.live is not None:
                 desk.bury(seen.facts.live, seen.verdict)
             desk.settle(seen.facts)

@@ -5,7 +5,7 @@ from mind_body.mind.handoffs import admit_handoff
 from mind_body.mind.reactions import read_reactions
 from mind_body.mind.records import Run, RunKind
 from mind_body.mind.runs import close_dead_run, live_run, read_pauses, run_from_row
-from mind_body.mind.steers import drop_steers
+from mind_body.mind.steers import drop_stops
 from mind_body.mind.store import Transaction
 from mind_body.mind.work_records import SELF_PAUSE, FollowUp, Handoff, OpenWork, WorkFacts
 
@@ -28,12 +28,13 @@ def read_work_facts(tx: Transaction) -> WorkFacts:
 
 def bury_self_run(tx: Transaction, run: Run, outcome: str, reason: str, now: int, *, handoff: Handoff | None) -> FollowUp | None:
     """Close a dead run; its work is open again, with the hand-off that could be made for it, if it left none itself.
+    What it was not told waits for the next one.
 
     None, and no effect, when it is not as it was found.
     """
     if not close_dead_run(tx, run, reason, now, outcome):
         return None
-    drop_steers(tx, run.id)
+    drop_stops(tx, run.id)
     if handoff is not None:
         admit_handoff(tx, handoff)
     return reopen_follow_up(tx, run.id)
