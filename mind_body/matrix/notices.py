@@ -90,7 +90,7 @@ CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
         NoticeKey.SELF_ENDED_INTERRUPTED: "I was stopped before I was done.",
         NoticeKey.SELF_ENDED_KILLED: "I had to be ended by force before I was done.",
         NoticeKey.SELF_ENDED_DIED: "My work broke off before I was done.",
-        NoticeKey.SELF_ENDED_REFUSED: "I could not begin: whoever answers for me has been told why.",
+        NoticeKey.SELF_ENDED_REFUSED: "I could not begin. Why is in the journal of whoever runs me.",
         NoticeKey.SELF_ENDED_HELD: "I have been told to pause. I will go on when I may.",
         NoticeKey.SELF_ENDED_BUDGET: "I have used up what this may cost for now.",
         NoticeKey.SELF_ENDED_LIMITED: "I have used up what I may use for now. I will go on when that is over.",
