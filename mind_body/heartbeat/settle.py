@@ -1,8 +1,8 @@
 """Loop: the one transaction in which the heartbeat acts on a Mind's work (T2).
 
 In it, in this order: pauses that an operator mended; a dead run is buried, its work open again; proposals that were answered; work
-that is not tried any more; the claim with its run. Who was told that work began is told that it broke off, once per run, and that it
-is given up, in its thread.
+that is given up; the claim with its run. Who was told that work began is told that it broke off, once per run, and that it is given
+up, in its thread.
 """
 
 from dataclasses import dataclass, field, replace
