@@ -143,13 +143,14 @@ class _Desk:
         return self._open_turn(batch)
 
     def _next_news(self) -> Batch | None:
-        """A turn without mail for the first conversation whose work is over. News that ends her again and again is let go."""
+        """A turn without mail for the first conversation whose work is over."""
         for conversation in self.run.conversations:
-            if conversation in read_awaited(self.tx):
+            if conversation in read_awaited(self.tx) and any(one.told == "ended" for one in self._read_news(conversation, None)):
                 return Batch(conversation, ())
         return None
 
     def _read_news(self, conversation: str, session: Session | None) -> tuple[RunNews, ...]:
+        """What this turn tells. What ended her process again and again, as a message can, is let go."""
         news = read_news(self.tx, conversation, session.id if session else None)
         for one in news:
             if one.lost >= LOST_MAX:
