@@ -6,7 +6,7 @@ from mind_body.cli.render import render_plain, render_tokens, render_wait
 from mind_body.clock import render_utc
 from mind_body.mind.records import Run
 from mind_body.mind.report_records import WorkReport
-from mind_body.mind.work_records import Progress
+from mind_body.mind.work_records import Compaction, Progress
 from mind_body.money import render_usd
 
 HEAD = ("MIND", "RUN", "STATE", "OPENED", "FOR", "CONTEXT", "COST", "BRIEF", "WHY")
@@ -104,6 +104,7 @@ def render_page(name: str, report: WorkReport, now: int) -> str:
     lines += [("cost", f"{render_usd(run.cost_micro_usd)} in {run.turns} turns")]
     lines += [("", f"{model}: {_render_usage(used)}") for model, used in sorted(run.model_usage.items())]
     lines += [("steered", f"{kind} by {sender} ({state})") for kind, sender, state in report.steers]
+    lines += [("compacted", _render_compaction(one)) for one in report.compactions]
     lines += [("result", render_plain(run.result))] if run.result else []
     if handoff is not None:
         lines += [(f"hand-off ({handoff.origin}{', cut' if handoff.cut else ''})", render_plain(handoff.text))]
@@ -125,6 +126,13 @@ def render_watch(run: Run, progress: Progress | None, now: int) -> str:
         return f"{render_state(run)} for {lasted}"
     doing = " ".join(render_plain(progress.doing).split())
     return f"{render_bar(progress)}  {render_usd(progress.cost_micro_usd)}  {lasted}  {doing}"
+
+
+def _render_compaction(one: Compaction) -> str:
+    after = "an unknown size" if one.after_tokens is None else render_tokens(one.after_tokens)
+    return (
+        f"by the CLI itself ({render_plain(one.cause)}), from {render_tokens(one.before_tokens)} to {after}, {render_utc(one.at)}"
+    )
 
 
 def _render_usage(used: dict[str, int]) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from mind_body.mind.records import Run
-from mind_body.mind.work_records import FollowUp, Handoff, Progress
+from mind_body.mind.work_records import Compaction, FollowUp, Handoff, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,3 +16,4 @@ class WorkReport:
     handoff: Handoff | None
     steers: tuple[tuple[str, str, str], ...]
     """Kind, sender, state: in the order in which they came."""
+    compactions: tuple[Compaction, ...] = ()

@@ -224,6 +224,10 @@ CREATE TABLE self_progress (
     run_id TEXT PRIMARY KEY, doing TEXT NOT NULL, prefix_tokens INTEGER NOT NULL, ceiling_tokens INTEGER NOT NULL,
     window_tokens INTEGER NOT NULL, cost_micro_usd INTEGER NOT NULL, turns INTEGER NOT NULL, at INTEGER NOT NULL
 ) WITHOUT ROWID;
+CREATE TABLE compaction (
+    session_id TEXT NOT NULL, run_id TEXT NOT NULL, cause TEXT NOT NULL, before_tokens INTEGER NOT NULL, after_tokens INTEGER,
+    at INTEGER NOT NULL, PRIMARY KEY (run_id, at)
+) WITHOUT ROWID;
 CREATE TABLE turn_run (
     turn_id TEXT NOT NULL, run_id TEXT NOT NULL, told TEXT NOT NULL CHECK (told IN ('started', 'ended')),
     PRIMARY KEY (turn_id, run_id)

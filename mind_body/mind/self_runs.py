@@ -21,7 +21,7 @@ from mind_body.mind.records import Run, RunKind
 from mind_body.mind.runs import end_run, recent_runs
 from mind_body.mind.steers import drop_steers, drop_stops
 from mind_body.mind.store import Transaction
-from mind_body.mind.work_records import Ended, Progress, SelfRunEnd
+from mind_body.mind.work_records import Compaction, Ended, Progress, SelfRunEnd
 
 
 def record_figures(  # noqa: PLR0917 - a record's columns, in their order
@@ -56,6 +56,20 @@ def end_self_run(tx: Transaction, run: Run, holder: str, end: SelfRunEnd, now: i
 def recent_self_runs(tx: Transaction, most: int) -> list[Run]:
     """The newest ended ones, newest first."""
     return recent_runs(tx, RunKind.SELF_RUN, most)
+
+
+def admit_compaction(tx: Transaction, compaction: Compaction) -> None:
+    names = Compaction.__slots__
+    tx.execute(
+        f"INSERT OR IGNORE INTO compaction ({', '.join(names)}) VALUES ({', '.join('?' * len(names))})",
+        tuple(getattr(compaction, name) for name in names),
+    )
+
+
+def read_compactions(tx: Transaction, run_id: str) -> tuple[Compaction, ...]:
+    """Those of one run, in order."""
+    rows = tx.execute("SELECT * FROM compaction WHERE run_id = ? ORDER BY at", (run_id,))
+    return tuple(Compaction(**{name: row[name] for name in Compaction.__slots__}) for row in rows)
 
 
 def write_progress(tx: Transaction, progress: Progress) -> None:

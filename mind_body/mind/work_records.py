@@ -195,6 +195,19 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
+class Compaction:
+    """The provider shortened a session by itself (design §7): provenance, never memory."""
+
+    session_id: str
+    run_id: str
+    cause: str
+    """`auto` or `manual`, as the CLI tells it."""
+    before_tokens: int
+    after_tokens: int | None
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
 class LiveThread:
     """The thread of the run that is live: what is written there is for the running Self alone."""
 

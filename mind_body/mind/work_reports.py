@@ -5,7 +5,7 @@ from mind_body.mind.handoffs import read_handoff
 from mind_body.mind.records import Run, RunKind
 from mind_body.mind.report_records import WorkReport
 from mind_body.mind.runs import run_from_row
-from mind_body.mind.self_runs import read_progress
+from mind_body.mind.self_runs import read_compactions, read_progress
 from mind_body.mind.store import Transaction
 
 
@@ -32,4 +32,5 @@ def read_report(tx: Transaction, run: Run) -> WorkReport:
         progress=read_progress(tx, run.id),
         handoff=read_handoff(tx, run.id),
         steers=tuple((row["kind"], row["sender"], row["state"]) for row in rows),
+        compactions=read_compactions(tx, run.id),
     )

@@ -47,6 +47,7 @@ class Finish:
         with trio.move_on_after(SETTLE_S):
             await self.grant.idle.wait()
         totals = add_up(self.grant.passed)
+        self.teller.show(totals.cost_micro_usd, totals.requests)
         crash_point("self.before-end")
         end = self._make_end(record, totals)
         with place.mind.write() as tx:
@@ -113,7 +114,7 @@ class Finish:
             OUTPUT_TOKENS=usage.output,
             COST_MICRO_USD=totals.cost_micro_usd,
             MODELS=json.dumps(totals.per_model),
-            COMPACTED=course.seen.compacted.trigger if course.seen.compacted else None,
+            COMPACTED=len(course.seen.compacted) or None,
             SKIPPED_LINES=(self.worker.child.skipped or None) if self.worker.child else None,
             FIGURES=odd,
             RESULT=cut_bytes(end.result, RESULT_BYTES) if end.result else None,

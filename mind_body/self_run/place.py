@@ -1,4 +1,4 @@
-"""Shapes: what every run of one Mind's Self stands on."""
+"""Wiring: what every run of one Mind's Self stands on."""
 
 from dataclasses import dataclass, replace
 

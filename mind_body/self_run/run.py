@@ -14,12 +14,14 @@ import trio
 from mind_body.clock import now_ms, render_utc
 from mind_body.control.effective import Dial
 from mind_body.crash import crash_point
+from mind_body.errors import MindBodyError
 from mind_body.ids import new_session_uuid
 from mind_body.log import Level
 from mind_body.mind.handoffs import admit_handoff
 from mind_body.mind.rooms import read_room
 from mind_body.mind.steers import mark_given
 from mind_body.mind.work_records import Handoff
+from mind_body.model.claude import background
 from mind_body.model.seat import Grant
 from mind_body.model.stream import ControlRequest, Event, Partial
 from mind_body.self_run.actions import (
@@ -75,6 +77,7 @@ class Driver:
         self._teller = Teller(place, work, self._course)
         self._news = trio.Event()
         self._stopped: str | None = None
+        self._fault: MindBodyError | None = None
 
     async def drive(self, how: str) -> None:
         """From the first message to the record."""
@@ -91,20 +94,26 @@ class Driver:
 
     async def _work_on(self) -> None:
         try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._listener.run, self._show, self._wake)
+            async with background() as nursery:
+                nursery.start_soon(self._listen)
                 record = await self._go(self._place.constants)
-                nursery.cancel_scope.cancel()
         except BaseException:
             if trio.current_effective_deadline() > -math.inf:
                 raise
-            self._stopped = STOPPED
+            self._stopped, self._fault = STOPPED, None
             with trio.CancelScope(shield=True):
                 record = await self._go(self._place.constants.scaled(HURRY))
                 await self._end(record)
             raise
         with trio.CancelScope(shield=True):
             await self._end(record)
+
+    async def _listen(self) -> None:
+        try:
+            await self._listener.run(self._show, self._wake)
+        except MindBodyError as error:
+            self._fault = error
+            self._wake()
 
     async def _go(self, constants: Constants) -> Record:
         while True:
@@ -120,6 +129,9 @@ class Driver:
                 await self._do(action)
 
     def _gather(self) -> None:
+        """Raises MindBodyError where nobody can listen any more, which is no fault of the run's."""
+        if self._fault is not None:
+            raise self._fault
         self._worker.look()
         passed, seen, listener = self._grant.passed, self._course.seen, self._listener
         limit = find_limit(passed) or seen.limit_until

@@ -48,8 +48,8 @@ class Seen:
     end_refused: bool = False
     limit_until: int | None = None
     """A limit of the plan, as the CLI told it last (ms since the epoch)."""
-    compacted: CompactBoundary | None = None
-    """The CLI compacted the session by itself."""
+    compacted: list[CompactBoundary] = field(default_factory=list)
+    """In this run: the CLI shortened the session by itself."""
     in_turn: bool = False
     _open: dict[str, bool] = field(default_factory=dict)
     """Messages of ours that are not done, and whether they have started."""
@@ -92,7 +92,7 @@ class Seen:
             case RateLimit(status="rejected", resets_at=at):
                 self.limit_until = None if at is None else at * 1000
             case CompactBoundary():
-                self.compacted = event
+                self.compacted.append(event)
             case ConversationReset():
                 self.leaf = None
 

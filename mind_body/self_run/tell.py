@@ -13,9 +13,9 @@ from mind_body.mind.outbox import admit_said, count_edits
 from mind_body.mind.records import NewSaid, Room
 from mind_body.mind.rooms import read_room
 from mind_body.mind.runs import DEAD
-from mind_body.mind.self_runs import recent_self_runs, write_progress
+from mind_body.mind.self_runs import admit_compaction, recent_self_runs, write_progress
 from mind_body.mind.store import Transaction
-from mind_body.mind.work_records import Progress
+from mind_body.mind.work_records import Compaction, Progress
 from mind_body.self_run.actions import Outcome
 from mind_body.self_run.course import Course
 from mind_body.self_run.place import Place, Work
@@ -52,6 +52,7 @@ class Teller:
         self._edited_at = course.began_at
         self._shown = ""
         self._written: Progress | None = None
+        self._compactions = 0
         self._room: Room | None = None
 
     def begin(self) -> None:
@@ -74,6 +75,7 @@ class Teller:
     def show(self, cost_micro_usd: int, turns: int) -> None:
         """How it goes now, if it is time to say so."""
         self._write(cost_micro_usd, turns)
+        self._note_compactions()
         edit = self._plan(cost_micro_usd, over=False)
         if edit is not None:
             with self._place.mind.write() as tx:
@@ -111,6 +113,23 @@ class Teller:
             self._written = now
             with self._place.mind.write() as tx:
                 write_progress(tx, replace(now, at=now_ms()))
+
+    def _note_compactions(self) -> None:
+        seen, run = self._course.seen, self._work.run
+        for one in seen.compacted[self._compactions :]:
+            now = now_ms() + self._compactions
+            with self._place.mind.write() as tx:
+                admit_compaction(tx, Compaction(seen.session_id, run.id, one.trigger, one.before_tokens, one.after_tokens, now))
+            self._compactions += 1
+            self._place.journal.note(
+                "self.compacted",
+                "The CLI shortened the session by itself.",
+                level="warning",
+                RUN=run.id,
+                REASON=one.trigger,
+                BEFORE_TOKENS=one.before_tokens,
+                AFTER_TOKENS=one.after_tokens,
+            )
 
     def _ceiling(self) -> int:
         """0 until the window is known."""

@@ -40,7 +40,8 @@ class Worker:
     def begin_run(self) -> None:
         """Another run begins with the child that is there."""
         self.now.started_at = mono_ms()
-        self.seen.limit_until = self.seen.compacted = None
+        self.seen.limit_until = None
+        self.seen.compacted.clear()
         self.meter.begin_run()
 
     def see(self, event: Event) -> None:
