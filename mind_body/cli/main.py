@@ -4,6 +4,7 @@
 2. A failure is one sentence on stderr and an exit code: 0 done, 1 failed, 2 usage, 78 an operator must act.
 """
 
+import gc
 import importlib
 from collections.abc import Iterator
 from typing import Any
@@ -103,4 +104,5 @@ def cli(ctx: click.Context, home: str | None) -> None:
 
 def main() -> None:
     """The console script."""
+    gc.enable()
     cli(prog_name="mind")
