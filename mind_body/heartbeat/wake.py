@@ -15,10 +15,10 @@ Total: every question has an answer with its reason, and every Wait names the in
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
 from mind_body.control.effective import Control, Dial, Held
+from mind_body.control.people import is_operator
 from mind_body.mind.records import Run
 from mind_body.mind.wake_facts import PendingMail, WakeFacts
 from mind_body.settings import HostConfig, MindConfig, PersonaConfig
@@ -121,11 +121,6 @@ def backoff_ms(strikes: int, host: HostConfig) -> int:
     return _ms(min(host.restart_min_s * 2 ** min(strikes - 1, 32), host.restart_max_s))
 
 
-def is_listed(user_id: str, globs: Sequence[str]) -> bool:
-    """Whether a user id is on a list of ids and globs. User ids are case-sensitive."""
-    return any(fnmatchcase(user_id, glob) for glob in globs)
-
-
 def _hindrance(facts: WakeFacts, host: HostConfig, now: int) -> Wait | None:
     """What forbids any run before an instant: the latest of all pauses and of the back-off."""
     waits = [Wait(pause.until, f"paused ({pause.cause}): {pause.reason}") for pause in facts.pauses]
@@ -168,7 +163,7 @@ def _due_at(mail: PendingMail, persona: PersonaConfig, now: int) -> int:
 
 
 def _cause(mail: PendingMail, config: MindConfig) -> Cause:
-    if any(is_listed(sender, config.people.operators) for sender in mail.senders):
+    if any(is_operator(sender, config.people) for sender in mail.senders):
         return "operator"
     return "direct" if mail.conversation.startswith("direct:") else "mention"
 

@@ -73,9 +73,10 @@ def test_the_weightiest_cause_names_the_run(pending: list[PendingMail], cause: s
     assert decision.cause == cause
 
 
-def test_operators_may_be_a_glob() -> None:
-    config = make_config(people={"operators": ("@*:ops.example.org",)})
-    decision = decide(facts(mail(sender="@eve:ops.example.org")), NOW + 9000, config=config)
+@pytest.mark.parametrize(("glob", "sender"), [("@*:ops.example.org", "@eve:ops.example.org"), ("@*:[::1]", "@eve:[::1]")])
+def test_operators_may_be_a_glob(glob: str, sender: str) -> None:
+    config = make_config(people={"operators": (glob,)})
+    decision = decide(facts(mail(sender=sender)), NOW + 9000, config=config)
     assert isinstance(decision, Open)
     assert decision.cause == "operator"
 
