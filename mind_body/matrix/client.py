@@ -27,6 +27,8 @@ from mind_body.matrix.wire import MessagesPage, Sync, parse_messages, parse_sync
 DEADLINE_S = 60.0
 """For everything but a long poll: a busy Synapse takes many seconds for a large /sync or a join."""
 CONNECT_S = 10.0
+GREETING_MAX = 16
+"""Sign-ins at a time; a password costs a homeserver a quarter of a second of its processor."""
 LONG_POLL_SLACK_S = 30.0
 """What a homeserver may need beyond the wait that it was asked for."""
 TIMELINE_LIMIT = 20
@@ -70,6 +72,8 @@ class MatrixClient:
             mounts=None if transport else _DIRECT,
             headers={"User-Agent": "mind-body"},
         )
+        self.greeting = trio.CapacityLimiter(GREETING_MAX)
+        """Held by who signs in."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -171,40 +175,18 @@ class Account:
         path = f"/rooms/{_quoted(room_id)}/send/{_quoted(event_type)}/{_quoted(txn_id)}"
         return _text(await self._call("PUT", path, "send", body=content), "event_id")
 
-    async def redact(self, room_id: str, event_id: str, txn_id: str) -> str:
-        path = f"/rooms/{_quoted(room_id)}/redact/{_quoted(event_id)}/{_quoted(txn_id)}"
-        return _text(await self._call("PUT", path, "redact", body={}), "event_id")
-
-    async def state(self, room_id: str, event_type: str, key: str = "") -> dict[str, Any]:
-        """The content of one state event. MatrixRefused with M_NOT_FOUND where there is none."""
-        return await self._call("GET", f"/rooms/{_quoted(room_id)}/state/{_quoted(event_type)}/{_quoted(key)}", "state")
-
-    async def event(self, room_id: str, event_id: str) -> dict[str, Any]:
-        """The raw event."""
-        return await self._call("GET", f"/rooms/{_quoted(room_id)}/event/{_quoted(event_id)}", "event")
-
-    async def context(self, room_id: str, event_id: str, limit: int) -> dict[str, Any]:
-        """The raw answer: the event, and what is around it."""
-        path = f"/rooms/{_quoted(room_id)}/context/{_quoted(event_id)}"
-        return await self._call("GET", path, "context", params={"limit": str(limit), "filter": _json(PAGE_FILTER)})
-
-    async def join(self, room_id: str) -> str:
-        """The room's id. Joining where she is already is nothing."""
-        return _text(await self._call("POST", f"/join/{_quoted(room_id)}", "join", body={}), "room_id")
+    async def join(self, room_id: str, *, via: str = "") -> str:
+        """The room's id. Joining where she is already is nothing. `via`: a server that is in the room, where hers may not be."""
+        # `server_name` is what `via` was called before v1.12 of the specification.
+        params = {"via": via, "server_name": via} if via else None
+        return _text(await self._call("POST", f"/join/{_quoted(room_id)}", "join", body={}, params=params), "room_id")
 
     async def leave(self, room_id: str) -> None:
         """Leave, or decline an invite."""
         await self._call("POST", f"/rooms/{_quoted(room_id)}/leave", "leave", body={})
 
-    async def invite(self, room_id: str, user_id: str) -> None:
-        await self._call("POST", f"/rooms/{_quoted(room_id)}/invite", "invite", body={"user_id": user_id})
-
     async def create_room(self, content: Mapping[str, Any]) -> str:
         return _text(await self._call("POST", "/createRoom", "createRoom", body=content), "room_id")
-
-    async def joined_rooms(self) -> tuple[str, ...]:
-        found = (await self._call("GET", "/joined_rooms", "joined_rooms")).get("joined_rooms")
-        return tuple(room for room in found if isinstance(room, str)) if isinstance(found, list) else ()
 
     async def typing(self, room_id: str, user_id: str, timeout_s: float | None) -> None:
         """She is typing for so long, or not any more (None)."""

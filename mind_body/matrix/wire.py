@@ -107,6 +107,11 @@ class Sync:
     direct: Mapping[str, tuple[str, ...]] | None
     """`m.direct`: user id → room ids; None when this sync does not say it."""
 
+    @property
+    def empty(self) -> bool:
+        """Nothing but a new position."""
+        return not (self.joined or self.invited or self.left or self.direct is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class MessagesPage:
