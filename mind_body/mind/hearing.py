@@ -12,9 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mind_body.mind.changes import Admitted, EditedHeard, HeardChange, KnownPeople, NewHeard, Withdrawn
-from mind_body.mind.records import Arrival, Gap, Heard, HeardState, Standing
+from mind_body.mind.records import Arrival, Gap, HeardState, Standing
 from mind_body.mind.rooms import read_names
-from mind_body.mind.rows import heard_from_row
 from mind_body.mind.store import Transaction
 
 GAP_SPAN = 1 << 40
@@ -58,11 +57,6 @@ def is_known_before(tx: Transaction, gap: Gap, event_id: str) -> bool:
         ).fetchone()
         is not None
     )
-
-
-def read_heard(tx: Transaction, seq: int) -> Heard | None:
-    row = tx.execute("SELECT * FROM heard WHERE seq = ?", (seq,)).fetchone()
-    return heard_from_row(row) if row else None
 
 
 def expire_context(tx: Transaction, before: int) -> int:

@@ -70,12 +70,6 @@ def read_said(tx: Transaction, said_id: str) -> Said | None:
     return _said(row) if row else None
 
 
-def read_said_by_event(tx: Transaction, event_id: str) -> Said | None:
-    """The row that became this event: how a reply to her is known."""
-    row = tx.execute("SELECT * FROM said WHERE event_id = ?", (event_id,)).fetchone()
-    return _said(row) if row else None
-
-
 def mark_attempted(tx: Transaction, said_id: str, device_id: str, now: int, *, renewed: bool = False) -> None:
     """T4a. `renewed`: the room's history was read and it is not there, so the homeserver's memory begins anew."""
     tx.execute(

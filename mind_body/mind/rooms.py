@@ -24,15 +24,6 @@ def read_room(tx: Transaction, room_id: str) -> Room | None:
     return room_from_row(row) if row else None
 
 
-def room_by_handle(tx: Transaction, handle: str) -> Room | None:
-    """`r12` → the room; None for everything else."""
-    number = handle.removeprefix("r")
-    if handle == number or not number.isascii() or not number.isdigit() or len(number) > 9:
-        return None
-    row = tx.execute("SELECT * FROM room WHERE number = ?", (int(number),)).fetchone()
-    return room_from_row(row) if row else None
-
-
 def read_predecessor(tx: Transaction, room_id: str) -> Room | None:
     """The room that was upgraded to this one."""
     row = tx.execute("SELECT * FROM room WHERE upgraded_to = ? ORDER BY number DESC LIMIT 1", (room_id,)).fetchone()
@@ -103,12 +94,6 @@ def read_names(tx: Transaction, room_id: str, user_ids: Sequence[str]) -> dict[s
         if row and row["name"]:
             found[user_id] = row["name"]
     return found
-
-
-def read_members(tx: Transaction, room_id: str) -> list[tuple[str, str]]:
-    """(user id, membership) of those whom we have seen; members are lazy-loaded, so silent ones may be missing."""
-    rows = tx.execute("SELECT user_id, membership FROM member WHERE room_id = ? ORDER BY user_id", (room_id,))
-    return [(row["user_id"], row["membership"]) for row in rows]
 
 
 def read_identity(tx: Transaction) -> Identity | None:
