@@ -58,8 +58,9 @@ def status(home: Home, names: tuple[str, ...], as_json: bool) -> None:
     if not minds:
         click.echo("There is no Mind here yet: `mind new NAME` makes one.")
         return
-    head = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "MOUTH", "HEARTBEAT", "PERSONA")
+    head = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "PERSONA")
     click.echo(render_table(head, [_status_row(mind) for mind in minds]))
+    click.echo(_daemons(home))
     for note in [note for mind in minds for note in _notes(mind)]:
         click.echo(note)
     if home.root is not None and home.run.parent != home.root:
@@ -174,8 +175,16 @@ def _status_row(mind: Status) -> list[str]:
         str(mind["unsent"]),
         context,
         render_usd(mind["spend_today_micro_usd"]),
-        *mind["units"].values(),
+        mind["units"]["persona"],
     ]
+
+
+def _daemons(home: Home) -> str:
+    """The two organs that serve every Mind, in one line."""
+    states = {organ: _runs(home, organ, "stopped") for organ in ("mouth", "heartbeat")}
+    words = list_words([f"the {organ} is {state}" for organ, state in states.items()])
+    hint = f" (`mind --home {home.root} up` runs them)" if home.root is not None and "stopped" in states.values() else ""
+    return f"{words[0].upper()}{words[1:]}{hint}."
 
 
 def _notes(mind: Status) -> list[str]:
@@ -202,6 +211,5 @@ def _render_entry(entry: Entry) -> str:
         )
         return f"turn {fields['state']}{': ' + fields['why'] if fields['why'] else ''}   [{spent}, {fields['model_ms']} ms]"
     end = f"{fields['outcome']} ({fields['end_reason']})" if fields["outcome"] else "open"
-    return (
-        f"run for {fields['cause']} ({fields['reason']}): {end}   [{fields['turns']} turns, {render_usd(fields['cost_micro_usd'])}]"
-    )
+    turns = "1 turn" if fields["turns"] == 1 else f"{fields['turns']} turns"
+    return f"run for {fields['cause']} ({fields['reason']}): {end}   [{turns}, {render_usd(fields['cost_micro_usd'])}]"
