@@ -16,7 +16,7 @@ from pathlib import Path
 class Disk:
     """Mounted at `directory/disk` for its life."""
 
-    def __init__(self, directory: Path, size_mib: int = 64) -> None:
+    def __init__(self, directory: Path, size_mib: int = 48) -> None:
         self._directory = directory
         self._cuts = 0
         self._image = directory / "disk-0.img"
@@ -27,14 +27,16 @@ class Disk:
         subprocess.run(["mkfs.ext4", "-q", "-F", str(self._image)], check=True)
         self._mount()
 
-    def cut(self) -> None:
-        """Lose what was not synced. Every process that had files open here must have been killed, or be killed right after."""
+    def keep(self) -> None:
+        """What the disk has now is what is left. Nobody may be writing: a copy takes a moment."""
         self._cuts += 1
-        kept = self._directory / f"disk-{self._cuts}.img"
-        shutil.copyfile(self._image, kept)
+        shutil.copyfile(self._image, self._directory / f"disk-{self._cuts}.img")
+
+    def return_to_kept(self) -> None:
+        """As a machine starts again. Every process that had files open here must be gone."""
         self.close()
         self._image.unlink()
-        self._image = kept
+        self._image = self._directory / f"disk-{self._cuts}.img"
         self._mount()
 
     def close(self) -> None:
