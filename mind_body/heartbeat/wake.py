@@ -4,7 +4,8 @@ In this order:
 
 1. One run at a time: while one is live, Wait.
 2. Held is Rest, whatever is pending.
-3. A pause that is not over is Wait until its end; so is the back-off after runs that came to nothing.
+3. A pause that is not over is Wait until its end; so is the back-off after runs that came to nothing. A pause that an operator
+   mends ends where one of the files that can mend it was changed since.
 4. Mail is due 1.5 s after the newest of its conversation, at most 5 s after the oldest: one breath, one turn. What is due is opened
    together; what is not waits for the run after.
 5. A beat is due a cadence after the last run, where she has one and nobody's mail waits.
@@ -19,7 +20,7 @@ from typing import Literal, TypeAlias
 
 from mind_body.control.effective import Control, Dial, Held
 from mind_body.control.people import is_operator
-from mind_body.mind.records import Run
+from mind_body.mind.records import Pause, Run
 from mind_body.mind.wake_facts import PendingMail, WakeFacts
 from mind_body.settings import HostConfig, MindConfig, PersonaConfig
 
@@ -28,6 +29,9 @@ FRUITLESS = frozenset({"dead"})
 """Outcomes of runs that came to nothing whatever their turns did."""
 EXCUSED = frozenset({"held"})
 """Outcomes of runs without a turn that say nothing against the next one."""
+MENDABLE = ("authentication", "payment", "budget", "fault")
+"""Causes of a pause that an operator mends. Turning the dial, releasing the brake, changing her configuration or her model's key says
+"try now"; else they end by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +103,19 @@ def bury(facts: WakeFacts, dead: Dead, now: int) -> WakeFacts:
     return replace(facts, live=None, recent=(ended, *facts.recent))
 
 
-def decide_wake(facts: WakeFacts, control: Control, config: MindConfig, host: HostConfig, now: int) -> Decision:
-    """The one answer. A dead run must have been closed before; `facts.live` is trusted."""
+def decide_wake(
+    facts: WakeFacts, control: Control, config: MindConfig, host: HostConfig, now: int, *, mended_at: int = 0
+) -> Decision:
+    """The one answer. A dead run must have been closed before; `facts.live` is trusted.
+
+    `mended_at`: when a file that may mend a pause was last changed; 0 for not known.
+    """
     if facts.live is not None:
         return Wait(None, f"run {facts.live.id} is {'held' if facts.live.holder else 'open'}")
     if isinstance(control, Held):
         return Rest(f"held: {control.reason}")
-    hindrance = _hindrance(facts, host, now)
+    pauses = [pause for pause in facts.pauses if not _is_mended(pause, mended_at, now)]
+    hindrance = _hindrance(pauses, facts.recent, host, now)
     mail = _decide_mail(facts.pending, config, now)
     answer = mail or _decide_beat(facts, config.persona, control.dial, now)
     if hindrance is None or isinstance(answer, Rest):
@@ -121,11 +131,16 @@ def backoff_ms(strikes: int, host: HostConfig) -> int:
     return _ms(min(host.restart_min_s * 2 ** min(strikes - 1, 32), host.restart_max_s))
 
 
-def _hindrance(facts: WakeFacts, host: HostConfig, now: int) -> Wait | None:
+def _is_mended(pause: Pause, mended_at: int, now: int) -> bool:
+    # A change that the clock has not reached yet proves nothing: the clock was set back.
+    return pause.cause in MENDABLE and 0 < pause.since < mended_at <= now
+
+
+def _hindrance(pauses: Sequence[Pause], recent: Sequence[Run], host: HostConfig, now: int) -> Wait | None:
     """What forbids any run before an instant: the latest of all pauses and of the back-off."""
-    waits = [Wait(pause.until, f"paused ({pause.cause}): {pause.reason}") for pause in facts.pauses]
-    strikes = _fruitless(facts.recent)
-    ended = facts.recent[0].ended_at if strikes else None
+    waits = [Wait(pause.until, f"paused ({pause.cause}): {pause.reason}") for pause in pauses]
+    strikes = _fruitless(recent)
+    ended = recent[0].ended_at if strikes else None
     if ended is not None and abs(now - ended) < backoff_ms(strikes, host):
         times = "run" if strikes == 1 else f"{strikes} runs in a row"
         waits.append(Wait(ended + backoff_ms(strikes, host), f"the last {times} came to nothing"))

@@ -53,7 +53,7 @@ class Lease:
 
     def borrow(self) -> Credential:
         """The model's credential. Raises CredentialError."""
-        return Credential(read_secret(self._home.credentials / f"{self._name}.model-key"))
+        return Credential(read_secret(self._home.model_key(self._name)))
 
     async def reserve(self, call_id: str, ceiling_micro_usd: int) -> Reserved | Declined:
         """May this call be made, if it costs at most so much?"""

@@ -89,7 +89,7 @@ def plan_pause(outcome: Outcome, pauses: Sequence[Pause], now: int) -> Pause | N
             strikes = _strikes(kind, pauses)
             backoff = min(BACKOFF_MS * 2 ** min(strikes - 1, 16), BACKOFF_MAX_MS)
             hopeless = OPERATOR_WAIT_MS if retry_at is None and kind != "budget" else 0
-            return Pause(kind, max(retry_at or 0, now + max(backoff, hopeless)), reason, strikes)
+            return Pause(kind, max(retry_at or 0, now + max(backoff, hopeless)), reason, strikes, since=now)
         case _:
             return None
 

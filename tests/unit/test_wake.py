@@ -101,6 +101,23 @@ def test_a_pause_makes_mail_wait_until_it_is_over() -> None:
     assert isinstance(decide(seen, NOW + 60_000), Open)
 
 
+@pytest.mark.parametrize(
+    ("cause", "mended_at", "opens"),
+    [
+        ("authentication", NOW + 5_000, True),
+        ("fault", NOW + 5_000, True),
+        ("authentication", NOW - 1, False),
+        ("authentication", NOW + 3_000_000, False),
+        ("authentication", 0, False),
+        ("limited", NOW + 5_000, False),
+    ],
+)
+def test_a_pause_ends_where_a_file_that_can_mend_it_was_changed_since(cause: str, mended_at: int, opens: bool) -> None:
+    seen = facts(mail(), pauses=(Pause(cause, NOW + 3_600_000, "HTTP 401", 1, since=NOW),))
+    decision = decide_wake(seen, RELEASED, CONFIG, HOST, NOW + 9_000, mended_at=mended_at)
+    assert isinstance(decision, Open) == opens
+
+
 def test_a_pause_without_anything_pending_is_rest() -> None:
     assert isinstance(decide(facts(pauses=(Pause("limited", NOW + 60_000, "x"),)), NOW), Rest)
 
