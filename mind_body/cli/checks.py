@@ -20,6 +20,7 @@ from mind_body.home import SOCKET_PATH_MAX, Home
 from mind_body.host.secrets import read_secret
 from mind_body.mind.reports import read_figures
 from mind_body.mind.store import check_mind, open_mind
+from mind_body.model.price_file import FILE_NAME, read_prices
 from mind_body.persona.prompt import DOCTRINE_MAX
 from mind_body.settings import MindConfig
 
@@ -30,7 +31,7 @@ PYTHON = (3, 11)
 
 async def check_home(home: Home) -> list[Check]:
     """The host, then each Mind."""
-    checks = [_python(), _configuration(home), _sockets(home), _disk(home), _minds(home)]
+    checks = [_python(), _configuration(home), _prices(home), _sockets(home), _disk(home), _minds(home)]
     for name in list_minds(home):
         checks += await check_one(home, name)
     return checks
@@ -63,6 +64,17 @@ def _configuration(home: Home) -> Check:
         return Check("configuration", ok=False, detail=str(error), fix=f"edit {home.config_file}")
     there = home.config_file.exists()
     return Check("configuration", ok=True, detail=str(home.config_file) if there else "no config.toml: every default holds")
+
+
+def _prices(home: Home) -> Check:
+    try:
+        book = read_prices(home)
+    except MindBodyError as error:
+        return Check(
+            "prices", ok=False, detail=str(error), fix=f"edit {home.etc / FILE_NAME}, or remove it: the package has its own"
+        )
+    own = home.etc / FILE_NAME
+    return Check("prices", ok=True, detail=f"as of {book.as_of}, from {own if own.exists() else 'the package'}")
 
 
 def _sockets(home: Home) -> Check:
@@ -114,12 +126,9 @@ def _control(home: Home, name: str) -> Check:
         return Check(what, ok=False, detail=str(error), fix=f"`mind dial {name} --heat 1` writes it anew")
     if str(directory) not in control.reason:
         return Check(what, ok=True, detail=f"held: {control.reason}", fix=f"`mind brake release {name}` when she may act")
-    return Check(
-        what,
-        ok=False,
-        detail=control.reason,
-        fix=f"chown root {directory}/* (or to the home's owner), chmod 644, then `mind brake`",
-    )
+    about_rights = "chown" in control.reason or "chmod" in control.reason
+    fix = "mend it as it says" if about_rights else f"`mind brake hold {name}`, or release, writes it anew"
+    return Check(what, ok=False, detail=control.reason, fix=fix)
 
 
 def _mind_file(home: Home, name: str) -> Check:
@@ -162,7 +171,7 @@ def _persona(home: Home, name: str, config: MindConfig) -> Check:
         return Check(
             what,
             ok=False,
-            detail=str(error),
+            detail=f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else f"not UTF-8: {error}",
             fix=f"write {home.persona_file(name)} as UTF-8 text; [persona] doctrine names the rest",
         )
     if sum(sizes[1:]) > DOCTRINE_MAX:

@@ -61,7 +61,7 @@ def status(home: Home, names: tuple[str, ...], as_json: bool) -> None:
     head = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "PERSONA")
     click.echo(render_table(head, [_status_row(mind) for mind in minds]))
     click.echo(_daemons(home))
-    for note in [note for mind in minds for note in _notes(mind)]:
+    for note in [note for mind in minds for note in _notes(home, mind)]:
         click.echo(note)
     if home.root is not None and home.run.parent != home.root:
         click.echo(f"Sockets are in {home.run}: below {home.root} their paths would be too long.")
@@ -187,11 +187,13 @@ def _daemons(home: Home) -> str:
     return f"{words[0].upper()}{words[1:]}{hint}."
 
 
-def _notes(mind: Status) -> list[str]:
+def _notes(home: Home, mind: Status) -> list[str]:
     name = mind["name"]
     notes = [f"{name}: {mind['fault']}"] if mind["fault"] else []
     if mind["brake"] == "held":
-        notes.append(f"{name} is held: {mind['reason']} (`mind brake release {name}`)")
+        by_a_file = str(home.control_dir(name)) in mind["reason"]
+        way_out = "`mind doctor` says what mends it" if by_a_file else f"`mind brake release {name}`"
+        notes.append(f"{name} is held: {mind['reason']} ({way_out})")
     notes += [f"{name} waits until {render_utc(pause['until'])}: {pause['reason']}" for pause in mind["pauses"]]
     if mind["encrypted_rooms"]:
         notes.append(f"{name} cannot read encrypted rooms, and is in {list_words(mind['encrypted_rooms'])}")

@@ -92,6 +92,12 @@ def test_new_told_something_that_cannot_be_is_a_usage_error(tmp_path: Path, opti
     assert not home.mind_file("ada").exists()
 
 
+def test_chat_as_somebody_who_is_no_full_id_is_a_usage_error(tmp_path: Path) -> None:
+    told = call(make_home(tmp_path, "ada"), "chat", "ada", "--user", "me")
+    assert told.exit_code == 2
+    assert "me is not a full Matrix id: @name:server" in told.stderr
+
+
 def test_an_unknown_setting_names_the_nearest_known_one(tmp_path: Path) -> None:
     home = make_home(tmp_path, "ada")
     home.mind_file("ada").write_text(home.mind_file("ada").read_text().replace("# linger_s = 60.0", "linger = 60.0"))
@@ -126,6 +132,13 @@ def test_status_has_its_documented_keys(tmp_path: Path) -> None:
     assert (mind["name"], mind["brake"], mind["pending"], mind["live_run"]) == ("ada", "held", 0, None)
     assert "new: read her files" in mind["reason"]
     assert mind["units"] == {"mouth": "stopped", "heartbeat": "stopped", "persona": "idle"}
+
+
+def test_a_brake_that_holds_by_its_file_is_not_told_to_be_released(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada", released=True)
+    assert "is held" not in call(home, "status").stdout
+    (home.control_dir("ada") / "dial.toml").write_text("heet = 1\n")
+    assert "did you mean `heat`? (`mind doctor` says what mends it)" in call(home, "status").stdout
 
 
 def test_status_shows_the_live_run_and_who_runs(tmp_path: Path) -> None:
