@@ -30,8 +30,8 @@ FRUITLESS = frozenset({"dead"})
 EXCUSED = frozenset({"held"})
 """Outcomes of runs without a turn that say nothing against the next one."""
 MENDABLE = ("authentication", "payment", "budget", "fault")
-"""Causes of a pause that an operator mends. Turning the dial, releasing the brake, changing her configuration or her model's key says
-"try now"; else they end by themselves."""
+"""Causes of a pause that an operator mends. Turning the dial, releasing the brake, changing her configuration or her model's key
+says "try now"; else they end by themselves."""
 
 
 @dataclass(frozen=True, slots=True)

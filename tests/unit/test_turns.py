@@ -16,7 +16,7 @@ from mind_body.mind.turns import read_typing
 from mind_body.model.session import Failed, Limited, Refused, Reply, Unreadable
 from mind_body.persona.opening import ClosedAsFailed, Nothing, NotOurs, Opened
 from tests.builders import NOW, hold, insert_room
-from tests.fakes import Ask
+from tests.fakes import Answering, Ask
 from tests.persona_stage import CONVERSATION, ROOM, Stage, saying, write_persona
 
 
@@ -345,6 +345,50 @@ async def test_after_three_lost_turns_rows_are_tried_one_by_one_and_the_one_that
     assert len(notices) == 1
     assert notices[0]["reply_to"] == stage.rows(f"SELECT event_id FROM heard WHERE seq = {killer}")[0]["event_id"]
     await stage.turn(run)
+    assert stage.pending() == []
+
+
+def cannot_take(word: str) -> Answering:
+    return lambda ask: (
+        Failed("fault", 1, "HTTP 400") if word in ask.text else saying("Gladly.", room="r2" if "else" in ask.text else "r1")
+    )
+
+
+async def run_once(stage: Stage, *conversations: str) -> list[int] | ClosedAsFailed:
+    """A run of one turn: what it took, or that it set a message aside."""
+    run = stage.grant(*conversations)
+    opening = stage.open(run)
+    assert isinstance(opening, Opened | ClosedAsFailed)
+    if isinstance(opening, Opened):
+        await stage.taker.take(opening)
+    with stage.mind.write() as tx:
+        end_run(tx, run.id, stage.holder, "done", "", NOW)
+    return opening if isinstance(opening, ClosedAsFailed) else [heard.seq for heard in opening.batch.mail]
+
+
+async def test_a_message_that_the_model_cannot_take_holds_up_nobody_and_is_set_aside_with_one_notice(stage: Stage) -> None:
+    with stage.mind.write() as tx:
+        insert_room(tx, "!b:example.org", number=2)
+    both = (CONVERSATION, "room:!b:example.org")
+    fine, poison = stage.hear("fine", "poison")
+    [other] = stage.hear("somebody else", room_id="!b:example.org")
+    stage.provider.answer = cannot_take("poison")
+    taken = [await run_once(stage, *both) for _ in range(9)]
+    assert taken[:6] == [[fine, poison]] * 3 + [[other], [fine, poison], [fine]]
+    assert taken[6:8] == [[poison]] * 2
+    assert isinstance(taken[8], ClosedAsFailed)
+    assert stage.pending() == []
+    notices = stage.rows("SELECT * FROM said WHERE kind = 'notice' AND reply_to IS NOT NULL")
+    assert [row["reply_to"] for row in notices] == [stage.rows(f"SELECT event_id FROM heard WHERE seq = {poison}")[0]["event_id"]]
+    assert len(stage.rows("SELECT * FROM said WHERE kind = 'say'")) == 2
+
+
+async def test_while_the_model_answers_nobody_no_message_is_to_blame(stage: Stage) -> None:
+    seqs = stage.hear("hello", "are you there?")
+    stage.provider.answer = cannot_take("hello")
+    assert [await run_once(stage) for _ in range(20)] == [seqs] * 20
+    stage.provider.answer = lambda _: saying("Here I am.")
+    assert await run_once(stage) == seqs
     assert stage.pending() == []
 
 
