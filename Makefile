@@ -2,7 +2,9 @@
 
 override SAY := $(value SAY)
 export SAY
-PYTEST := .venv/bin/python -m pytest
+# Scenes mostly wait, so three at a time do not need three cores.
+WORKERS ?= 3
+PYTEST := .venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup
 
 .PHONY: help venv demo test test-long probes clean
 

@@ -14,7 +14,7 @@ from tests.real.parts.chat_api import answer_with, open_chat_api
 from tests.real.parts.echo import echo
 from tests.real.parts.synapse import open_homeserver
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.early]
 
 
 def run_campaign(directory: Path, kills: int, seed: int) -> Findings:

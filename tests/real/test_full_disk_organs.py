@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 
 from mind_body.mind.store import check_mind
 from tests.parts_present import require_part
-from tests.real.parts.chat_api import answer_with, open_chat_api, slow
+from tests.real.parts.chat_api import answer_with, held, open_chat_api
 from tests.real.parts.disk import SmallDisk, open_small_disk
 from tests.real.parts.echo import echo
 from tests.real.parts.house import House
@@ -73,10 +74,12 @@ def test_what_is_said_while_the_disk_is_full_is_answered_when_there_is_room(hous
 def test_an_answer_that_could_not_be_recorded_is_said_once_when_there_is_room(house: House, disk: SmallDisk) -> None:
     house.scene.up()
     room = house.direct()
-    house.api.script(slow(1.0, answer_with(echo)))
+    thought = threading.Event()
+    house.api.script(held(thought, answer_with(echo)))
     house.bob.send(room, "think")
     house.api.wait_for(1)
     disk.fill()
+    thought.set()
     wait_told(house)
     disk.free()
     end_well(house, room, "think")

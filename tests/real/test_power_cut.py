@@ -23,7 +23,7 @@ from tests.real.parts.echo import echo
 from tests.real.parts.scene import wait_until
 from tests.real.parts.synapse import Homeserver
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.early]
 RARE = {"ear.gap-page"}
 """Reached only with more messages than a sync brings; a kill there is the crash campaign's."""
 

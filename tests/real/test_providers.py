@@ -50,7 +50,7 @@ from tests.real.parts import chat_api
 from tests.real.parts.chat_api import ChatApi, open_chat_api
 from tests.real.parts.messages_api import MessagesApi, Structured, scripted_messages_api
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.early, pytest.mark.xdist_group("local-model")]
 
 SCHEMA = {
     "type": "object",

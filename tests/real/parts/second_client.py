@@ -35,7 +35,7 @@ class SecondClient:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps([method, words]) + "\n")
         self._process.stdin.flush()
-        answer = self._answers.get(timeout=30)
+        answer = self._answers.get(timeout=60)
         assert "Error" not in answer["kind"], f"{method}: {answer['kind']}"
         return answer
 
@@ -47,7 +47,7 @@ class SecondClient:
         content = {"msgtype": "m.text", "body": body, **extra}
         return str(self.call("room_send", room_id=room, message_type="m.room.message", content=content)["event"])
 
-    def wait_for(self, what: str, check: Callable[[], Any], deadline_s: float = 30.0) -> Any:
+    def wait_for(self, what: str, check: Callable[[], Any], deadline_s: float = 60.0) -> Any:
         """The first truthy answer of `check`, looked at whenever something was seen."""
         end = time.monotonic() + deadline_s
         with self._changed:
