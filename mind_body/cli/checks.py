@@ -46,7 +46,13 @@ async def check_one(home: Home, name: str) -> list[Check]:
         return [Check(f"{name}: configuration", ok=False, detail=str(error), fix=f"edit {home.mind_file(name)}"), *checks]
     checks.insert(0, Check(f"{name}: configuration", ok=True, detail=str(home.mind_file(name))))
     checks += [_persona(home, name, config), *_credentials(home, name, config)]
-    checks.append(await look(f"{name}: homeserver", lambda: _homeserver(home, name, config), "see [matrix] and the secret"))
+    checks.append(
+        await look(
+            f"{name}: homeserver",
+            lambda: _homeserver(home, name, config),
+            f"see that it is up, [matrix] in {home.mind_file(name)}, and her secret in {home.credentials}",
+        )
+    )
     return [*checks, *await check_model(home, name, config)]
 
 
