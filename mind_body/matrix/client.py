@@ -1,7 +1,8 @@
 """Door: the homeserver, over HTTP. The one home of httpx on this side; one client serves every Mind of the host.
 
-1. `MatrixClient` owns the connections (one pool for all, without a limit that could bind); an `Account` is one Mind's way through
-   it: homeserver and token. No cookie is kept: it would be shared between Minds.
+1. `MatrixClient` owns the connections, without a limit that could bind; an `Account` is one Mind's way through it: homeserver and
+   token. No cookie is kept: it would be shared between Minds. The Minds are spread over pools, since httpcore (1.0) looks at every
+   connection of a pool at every request, and at all of them again for each idle one: with 300 in one, half of the mouth's time.
 2. Every call has a deadline of our own, also a long poll: a connection that has silently died must not hold up an ear.
 3. Every foreign error is translated here, once; what an answer means is read in `answers.py`.
 4. Tokens and passwords are in headers and bodies, never in a URL, a log, a repr or an error.
@@ -31,6 +32,7 @@ GREETING_MAX = 16
 """Sign-ins at a time; a password costs a homeserver a quarter of a second of its processor."""
 LONG_POLL_SLACK_S = 30.0
 """What a homeserver may need beyond the wait that it was asked for."""
+POOLS = 64
 TIMELINE_LIMIT = 20
 PAGE_LIMIT = 100
 STATE_TYPES = ("m.room.member", "m.room.join_rules", "m.room.name", "m.room.encryption", "m.room.tombstone")
@@ -64,14 +66,10 @@ class MatrixClient:
     """The connections of this process to every homeserver."""
 
     def __init__(self, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self._http = httpx.AsyncClient(
-            transport=transport,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-            timeout=httpx.Timeout(None, connect=CONNECT_S),
-            cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
-            mounts=None if transport else _DIRECT,
-            headers={"User-Agent": "mind-body"},
-        )
+        self._transport = transport
+        self._tls = httpx.create_ssl_context()
+        """One for all: loading the system's certificates costs 40 ms and a megabyte."""
+        self._pools: dict[int, httpx.AsyncClient] = {}
         self.greeting = trio.CapacityLimiter(GREETING_MAX)
         """Held by who signs in."""
 
@@ -83,7 +81,8 @@ class MatrixClient:
 
     async def aclose(self) -> None:
         with trio.CancelScope(shield=True):
-            await self._http.aclose()
+            for pool in self._pools.values():
+                await pool.aclose()
 
     def account(self, homeserver: str, token: str) -> "Account":
         return Account(self, homeserver.rstrip("/"), token)
@@ -129,12 +128,28 @@ class MatrixClient:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             with trio.fail_after(deadline_s):
-                answer = await self._http.request(method, homeserver.rstrip("/") + path, headers=headers, json=body, params=params)
+                answer = await self._pool_of(token).request(
+                    method, homeserver.rstrip("/") + path, headers=headers, json=body, params=params
+                )
         except trio.TooSlowError as error:
             raise MatrixUnreachable(f"{homeserver} did not answer to {what} within {deadline_s:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
             raise translate_error(error, homeserver, what) from error
         return read_answer(answer.status_code, answer.headers, answer.content, homeserver, what)
+
+    def _pool_of(self, token: str | None) -> httpx.AsyncClient:
+        number = hash(token) % POOLS
+        if number not in self._pools:
+            self._pools[number] = httpx.AsyncClient(
+                transport=self._transport,
+                verify=self._tls,
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+                timeout=httpx.Timeout(None, connect=CONNECT_S),
+                cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+                mounts=None if self._transport else _DIRECT,
+                headers={"User-Agent": "mind-body"},
+            )
+        return self._pools[number]
 
 
 @dataclass(frozen=True, slots=True)
