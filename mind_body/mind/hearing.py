@@ -61,7 +61,9 @@ def is_known_before(tx: Transaction, gap: Gap, event_id: str) -> bool:
 
 def expire_context(tx: Transaction, before: int) -> int:
     """Delete context that was heard before an instant, and withdrawn rows with it; how many. Turns keep their own text."""
-    return tx.execute("DELETE FROM heard WHERE heard_at < ? AND (standing = 'context' OR state = 'withdrawn')", (before,)).rowcount
+    # Two statements, each with an index of its own: one over both would read the whole history every hour.
+    withdrawn = tx.execute("DELETE FROM heard WHERE state = 'withdrawn' AND heard_at < ?", (before,)).rowcount
+    return withdrawn + tx.execute("DELETE FROM heard WHERE standing = 'context' AND heard_at < ?", (before,)).rowcount
 
 
 def read_receipts_due(tx: Transaction) -> list[tuple[str, int, str, str | None]]:

@@ -73,6 +73,7 @@ CREATE INDEX heard_pending_mail ON heard (room_id, seq) WHERE standing = 'mail' 
 CREATE INDEX heard_room ON heard (room_id, seq);
 CREATE INDEX heard_closed ON heard (room_id, seq) WHERE state = 'closed' AND standing = 'mail';
 CREATE INDEX heard_context_age ON heard (heard_at) WHERE standing = 'context';
+CREATE INDEX heard_withdrawn_age ON heard (heard_at) WHERE state = 'withdrawn';
 CREATE TABLE said (
     place INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,

@@ -17,6 +17,7 @@ from itertools import takewhile
 
 from mind_body.mind.records import Heard
 from mind_body.mind.turning import Mail
+from mind_body.persona.outside import quote
 
 MESSAGES_MAX = 50
 LOST_MAX = 3
@@ -87,7 +88,7 @@ def fitting_context(lines: Sequence[Heard], *, lines_max: int = 20, bytes_max: i
     taken: list[Heard] = []
     left = bytes_max
     for heard in list(lines)[::-1][:lines_max]:
-        left -= charged(heard.body)
+        left -= charged(quote(heard.body))  # as it is shown: every line has its mark
         if left < 0:
             break
         taken.append(heard)

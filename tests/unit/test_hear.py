@@ -344,6 +344,20 @@ def test_context_expires_and_mail_does_not(mind: Mind) -> None:
     assert (len(bodies(mind, "mail")), len(bodies(mind, "context"))) == (1, 0)
 
 
+def test_what_was_withdrawn_expires_too_and_no_expiry_reads_the_whole_history(mind: Mind) -> None:
+    take(mind, None, joined=timeline([]))
+    take(mind, "s1", joined=timeline([message(1), message(2)]))
+    with mind.write() as tx:
+        tx.execute("UPDATE heard SET state = 'withdrawn', body = '' WHERE event_id = '$1'")
+        asked: list[str] = []
+        tx.set_trace_callback(asked.append)
+        assert expire_context(tx, NOW + 1) >= 1
+        tx.set_trace_callback(None)
+        plans = [" ".join(map(str, row)) for sql in asked for row in tx.execute(f"EXPLAIN QUERY PLAN {sql}")]
+    assert plans
+    assert not [plan for plan in plans if "SCAN" in plan]
+
+
 def test_a_receipt_is_due_for_the_newest_closed_row_until_it_is_given(mind: Mind) -> None:
     take(mind, None, joined=timeline([]))
     take(mind, "s1", joined=timeline([message(1), message(2), message(3)]))

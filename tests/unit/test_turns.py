@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from mind_body.control.files import read_control
-from mind_body.errors import SessionGone
+from mind_body.errors import SessionGone, StorageError
 from mind_body.mind.acks import is_acked
 from mind_body.mind.runs import end_run
 from mind_body.mind.turns import read_typing
 from mind_body.model.session import Failed, Limited, Refused, Reply, Unreadable
+from mind_body.persona import turn
+from mind_body.persona.closing import close_with
 from mind_body.persona.opening import ClosedAsFailed, Nothing, NotOurs, Opened
 from tests.builders import NOW, hold, insert_room
 from tests.fakes import Answering, Ask
@@ -346,6 +349,24 @@ async def test_after_three_lost_turns_rows_are_tried_one_by_one_and_the_one_that
     assert notices[0]["reply_to"] == stage.rows(f"SELECT event_id FROM heard WHERE seq = {killer}")[0]["event_id"]
     await stage.turn(run)
     assert stage.pending() == []
+
+
+async def test_an_answer_that_the_disk_refuses_for_a_minute_is_recorded_and_said_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    stage.hear("hello")
+    stage.provider.answer = lambda _: saying("Hello.")
+    refusals = iter(range(5))
+
+    def close_on_a_full_disk(*args: Any) -> bool:
+        if next(refusals, None) is not None:
+            raise StorageError("mind.db: database or disk is full")
+        return close_with(*args)
+
+    monkeypatch.setattr(turn, "close_with", close_on_a_full_disk)
+    await stage.turn(stage.grant())
+    assert (stage.pending(), stage.said(), len(stage.provider.asks)) == ([], ["Hello."], 1)
+    assert stage.journal.kinds().count("turn.not-recorded") == 5
 
 
 def cannot_take(word: str) -> Answering:
