@@ -30,7 +30,7 @@ class Journal:
     def bind(self, **fields: Any) -> "Journal":
         journal = Journal.__new__(Journal)
         journal._fields = {**self._fields, **fields}
-        journal._logger = structlog.get_logger().bind(**journal._fields)  # noqa: SLF001
+        journal._logger = structlog.get_logger().bind(**journal._fields)  # noqa: SLF001 - of its own kind
         return journal
 
     def note(self, kind: str, sentence: str, *, level: Level = "info", **fields: Any) -> None:

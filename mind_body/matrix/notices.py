@@ -22,8 +22,6 @@ class NoticeKey(StrEnum):
     """A plan limit. Value: `until`, ms since the epoch."""
     UNREACHABLE = "unreachable"
     """Whoever answers for her cannot be reached."""
-    MISSED = "missed"
-    """She was away for too long. Value: `count`."""
 
 
 CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
@@ -38,9 +36,6 @@ CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
         NoticeKey.LIMITED: "I have used up what I may use for now. I will answer after {until}; nothing you write is lost.",
         NoticeKey.UNREACHABLE: (
             "I cannot think just now: my model cannot be reached. I will answer when it is back; nothing you write is lost."
-        ),
-        NoticeKey.MISSED: (
-            "I was away, and {count} messages here are too old for me to catch up on. Please repeat what still matters."
         ),
     },
 }

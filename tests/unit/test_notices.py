@@ -8,7 +8,7 @@ import pytest
 from mind_body.matrix.events import SAID_KEY
 from mind_body.matrix.notices import CATALOGUES, NoticeKey, render_notice
 
-VALUES: dict[NoticeKey, dict[str, Any]] = {NoticeKey.LIMITED: {"until": 1_800_000_000_000}, NoticeKey.MISSED: {"count": 12}}
+VALUES: dict[NoticeKey, dict[str, Any]] = {NoticeKey.LIMITED: {"until": 1_800_000_000_000}}
 
 
 @pytest.mark.parametrize("language", CATALOGUES)
