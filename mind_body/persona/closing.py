@@ -17,7 +17,7 @@ from mind_body.mind.runs import clear_pause, end_run, read_pauses, set_pause
 from mind_body.mind.sessions import end_session, record_use
 from mind_body.mind.store import Transaction
 from mind_body.mind.turning import SessionUse, TurnEnd
-from mind_body.mind.turns import close_turn
+from mind_body.mind.turns import close_turn, read_mail
 from mind_body.model.session import Failed, Limited, Outcome, TurnResult
 from mind_body.persona.opening import Opened, Place
 from mind_body.persona.outcomes import (
@@ -144,7 +144,8 @@ def _settle_pauses(tx: Transaction, place: Place, opened: Opened, course: Course
     pause = plan_pause(outcome, read_pauses(tx), now)
     if pause is not None:
         set_pause(tx, pause)
-    tells = plan_tell(outcome, pause, opened.batch.mail, now)
+    waiting = [mail.heard for mail in read_mail(tx, opened.run.conversations)]
+    tells = plan_tell(outcome, pause, waiting, now)
     admit_said(tx, [_notice(place, tell) for tell in tells], None, now)
     if ends_run(course):
         end_run(tx, opened.run.id, place.holder, outcome_word(outcome), reason_of(outcome) or "", now)

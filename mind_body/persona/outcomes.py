@@ -5,7 +5,7 @@
 3. What only the operator can mend is tried again at most once an hour.
 4. A hold is no pause: the brake is asked anew before every wake.
 5. People who wait are told once: at a limit of some seconds, at the third failure in a row, at once where only the
-   operator can mend it. "Once" is by the oldest message that waits in their room.
+   operator can mend it, in every room that the run was opened for. "Once" is by the oldest message that waits in their room.
 """
 
 from collections.abc import Sequence

@@ -193,6 +193,17 @@ async def test_m3_a_limit_keeps_the_rows_pauses_ends_the_run_and_is_said_once(st
     assert stage.said()[1:] == ["Back again."]
 
 
+async def test_m3_who_waits_in_another_room_is_told_of_the_limit_too_and_once(stage: Stage) -> None:
+    with stage.mind.write() as tx:
+        insert_room(tx, "!b:example.org", number=2)
+    stage.hear("hello", "hello?")
+    stage.hear("and I?", room_id="!b:example.org")
+    stage.provider.answer = lambda _: Limited(4_000_000_000_000, "five hours")
+    for _ in range(2):
+        await stage.turn(stage.grant(CONVERSATION, "room:!b:example.org"))
+    assert [row["room_id"] for row in stage.rows("SELECT room_id FROM said WHERE kind = 'notice'")] == [ROOM, "!b:example.org"]
+
+
 async def test_m3_a_fault_backs_off_and_only_its_third_time_is_said(stage: Stage) -> None:
     stage.hear("hello")
     stage.provider.answer = lambda _: Failed("overloaded", 1, "529")
