@@ -54,7 +54,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} does not exist; `mind new` writes one") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 

@@ -75,7 +75,7 @@ class TurnTaker:
                 self._record(opened, course)
             raise
         recorded = await self._record_when_possible(opened, course)
-        if not recorded or not self._is_in_step(course):
+        if not recorded or course.gone or not self._is_in_step(course):
             await self._sessions.drop(opened.plan.session_id)
         return Taken(course.outcome if recorded else None, not recorded or ends_run(course))
 

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from trio.testing import MockClock
 from mind_body.control.files import read_control
 from mind_body.errors import SessionGone, StorageError
 from mind_body.mind.acks import is_acked
+from mind_body.mind.rooms import read_room, save_room
 from mind_body.mind.runs import end_run
 from mind_body.mind.turns import read_typing
 from mind_body.model.session import Failed, Limited, Refused, Reply, Unreadable
@@ -422,6 +424,29 @@ async def test_while_the_model_answers_nobody_no_message_is_to_blame(stage: Stag
     stage.provider.answer = lambda _: saying("Here I am.")
     assert await run_once(stage) == seqs
     assert stage.pending() == []
+
+
+async def test_what_was_meant_for_a_dm_is_not_said_once_others_have_come_in(stage: Stage) -> None:
+    with stage.mind.write() as tx:
+        insert_room(tx, "!dm:example.org", number=2, direct=1, conversation="direct:!dm:example.org")
+    seqs = stage.hear("between us", room_id="!dm:example.org")
+
+    def somebody_comes_in(_: Ask) -> dict[str, Any]:
+        with stage.mind.write() as tx:
+            room = read_room(tx, "!dm:example.org")
+            assert room is not None
+            save_room(tx, replace(room, direct=False, widened=True, conversation="room:!dm:example.org"), NOW)
+        return saying("A secret.", room="r2")
+
+    stage.provider.answer = somebody_comes_in
+    run = stage.grant("direct:!dm:example.org")
+    await stage.turn(run)
+    assert (stage.said(), stage.pending(), stage.pauses()) == ([], seqs, ())
+    assert isinstance(stage.open(run, turns=1), Nothing), "it is for a run of the room that it is now"
+    stage.provider.answer = lambda _: saying("Hello, all.", room="r2")
+    await stage.turn(stage.grant("room:!dm:example.org"))
+    assert (stage.said(), stage.pending()) == (["Hello, all."], [])
+    assert "A secret." not in "".join(block for ask in stage.provider.asks for block in ask.blocks)
 
 
 async def test_a_beat_is_one_turn_without_mail(stage: Stage) -> None:
