@@ -6,14 +6,15 @@ In this order:
 2. Credential borrowed, call reserved. The purse reads the brake: holding stops a turn between two of its requests.
 3. The bytes that leave are compared with the last ones that left: a broken prefix is an event in the journal with its reason,
    never an error (design §6).
-4. Sent; the answer goes to the child chunk by chunk as it comes, and past the meter. One request of a turn at a time.
+4. Sent; the answer goes to the child chunk by chunk as it comes, and past the meter. One request of a turn at a time. A child that
+   has seen enough hangs up before the last byte; what it was told is metered to its end all the same, while its turn is taken.
 5. Settled: at nothing where it provably did not leave or was turned down, at what was metered where it is whole, and not at all
    where it broke off, for that may be billed; it then counts as its whole ceiling, here too.
 
 No credential and no text is in a log line, an error or a repr.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -205,14 +206,15 @@ class Relay:
                 await line.refuse(502, "api_error", "the model cannot be reached")
                 return _Relayed(broken=answer)
             meter = Meter(answer.headers.get("content-type", ""))
-            await line.begin(answer.status, headers_to_child(answer.status, answer.headers))
+            heard = await _is_heard(line.begin(answer.status, headers_to_child(answer.status, answer.headers)))
             while (chunk := await answer.next_chunk()) is not None:
                 if isinstance(chunk, Lost):
                     await line.break_off()
                     return _Relayed(answer.status, answer.headers, meter.read(), chunk)
                 meter.feed(chunk)
-                await line.send(chunk)
-            await line.end()
+                heard = heard and await _is_heard(line.send(chunk))
+            if heard:
+                await _is_heard(line.end())
             return _Relayed(answer.status, answer.headers, meter.read())
 
     def _account(self, call_id: str, model: str, relayed: _Relayed, ceiling: int, began: int) -> Passed:
@@ -226,3 +228,12 @@ class Relay:
         limit = read_limit(relayed.headers, began) if relayed.status == 429 else None
         cost = self._upstream.price(metered.model or model, metered.usage)
         return Passed(call_id, relayed.status, limit, metered, cost)
+
+
+async def _is_heard(telling: Awaitable[None]) -> bool:
+    """False when the child has hung up."""
+    try:
+        await telling
+    except trio.BrokenResourceError:
+        return False
+    return True
