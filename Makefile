@@ -2,7 +2,9 @@
 
 override SAY := $(value SAY)
 export SAY
-PYTEST := .venv/bin/python -m pytest
+# Scenes mostly wait, so three at a time do not need three cores.
+WORKERS ?= 3
+PYTEST := .venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup
 
 .PHONY: help venv demo test test-long probes clean
 
@@ -12,7 +14,7 @@ help:
 	@echo 'make venv             everything the demo, the tests and the probes need, in .venv and .npm'
 	@echo 'make test             linters, types, docs, unit tests, and tests with the real parts'
 	@echo 'make test-long        the full campaigns'
-	@echo 'make probes           ask the outside world the questions that wire.md answers, and measure'
+	@echo 'make probes           ask the outside world what the code relies on, and measure'
 	@echo 'make clean            remove what the above made'
 
 venv: .venv/.tests
@@ -27,7 +29,7 @@ test: .venv/.tests
 	@$(PYTEST) -m 'not long' tests/unit tests/real
 
 test-long: .venv/.tests
-	@$(PYTEST) tests/unit tests/real
+	@$(PYTEST) --hypothesis-profile=long tests/unit tests/real
 
 probes: .venv/.tests
 	@set -e; for probe in probes/*.py; do echo "== $$probe"; .venv/bin/python "$$probe"; done

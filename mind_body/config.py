@@ -54,7 +54,7 @@ def read_toml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path} does not exist; `mind new` writes one") from error
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from error
 
 
@@ -91,12 +91,30 @@ def list_minds(home: Home) -> list[str]:
 
 def _render_fault(shape: type[BaseModel], fault: ErrorDetails) -> str:
     key = ".".join(str(part) for part in fault["loc"])
+    if fault["type"] == "missing":
+        return f"`{key}` is missing"
+    if fault["type"] == "string_pattern_mismatch":
+        wanted = _description(shape, fault["loc"])
+        return f"`{key}` must be {wanted} (it says {fault['input']!r})"
     if fault["type"] != "extra_forbidden":
         return f"`{key}` {fault['msg'][0].lower()}{fault['msg'][1:]} (it says {fault['input']!r})"
     known = _keys_beside(shape, fault["loc"])
     near = difflib.get_close_matches(str(fault["loc"][-1]), known, n=1, cutoff=0.5)
     hint = f"did you mean `{near[0]}`?" if near else f"known here: {', '.join(known)}"
     return f"`{key}` is not a setting; {hint}"
+
+
+def _description(shape: type[BaseModel], loc: tuple[int | str, ...]) -> str:
+    """What a field with a pattern wants, in its own words; the pattern where it has none."""
+    for part in loc:
+        field = shape.model_fields.get(str(part))
+        if field is None:
+            break
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            shape = field.annotation
+        elif field.description:
+            return field.description
+    return "of another form"
 
 
 def _keys_beside(shape: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:

@@ -56,6 +56,10 @@ class Home:
     def credentials(self) -> Path:
         return self.etc / "credentials"
 
+    def model_key(self, name: str) -> Path:
+        """What her provider asks for, where it asks for anything."""
+        return self.credentials / f"{name}.model-key"
+
     def mind_dir(self, name: str) -> Path:
         return self.state / name
 

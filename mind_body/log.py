@@ -2,12 +2,14 @@
 
 One line per consequence, readable as a sentence, with fields for machines behind it (design §11). Lines go to stderr, where
 systemd's journal or `mind up` takes them. `kind` is a dotted past fact ("turn.replied") and names the event; the sentence is for
-people; fields are UPPER CASE as in the journal. A message's text and a secret are never among them.
+people; fields are UPPER CASE as in the journal. A message's text and a secret are never among them. A line that cannot be written
+(stderr is a file on a full disk, a pipe that nobody reads any more) is lost, and nothing else with it.
 """
 
+import contextlib
 import json
 import sys
-from typing import Any, Literal
+from typing import Any, Literal, TextIO, cast
 
 import structlog
 
@@ -28,7 +30,7 @@ class Journal:
     def bind(self, **fields: Any) -> "Journal":
         journal = Journal.__new__(Journal)
         journal._fields = {**self._fields, **fields}
-        journal._logger = structlog.get_logger().bind(**journal._fields)  # noqa: SLF001
+        journal._logger = structlog.get_logger().bind(**journal._fields)  # noqa: SLF001 - of its own kind
         return journal
 
     def note(self, kind: str, sentence: str, *, level: Level = "info", **fields: Any) -> None:
@@ -37,13 +39,28 @@ class Journal:
         getattr(self._logger, level)(sentence, kind=kind, **known)
 
 
+class _Lossy:
+    """What the logger needs of a file, without its errors."""
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            self._file.write(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.flush()
+
+
 def configure(level: Level, form: Literal["text", "json"], *, under_systemd: bool) -> None:
     """Once per process, by its wiring."""
     render = _render_json if form == "json" else _text_renderer(under_systemd=under_systemd)
     structlog.configure(  # noqa: TID251 - its home
         processors=[structlog.stdlib.add_log_level, render],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(file=cast("TextIO", _Lossy(sys.stderr))),
         cache_logger_on_first_use=False,
     )
 

@@ -45,9 +45,9 @@ class HostConfig(Settings):
 class MatrixConfig(Settings):
     """`[matrix]`: who she is."""
 
-    homeserver: Annotated[str, Field(pattern=r"^https?://")]
+    homeserver: Annotated[str, Field(pattern=r"^https?://", description="an address that begins with https:// or http://")]
     """The client API's base URL, `https://…`."""
-    user: Annotated[str, Field(pattern=r"^@[^:\s]+:\S+$")]
+    user: Annotated[str, Field(pattern=r"^@[^:\s]+:\S+$", description="a full user id, @name:server")]
     """Her full user id, `@name:server`."""
     login: Literal["password", "token"] = "password"
     """What `credentials/NAME.matrix-password` or `credentials/NAME.matrix-token` holds."""

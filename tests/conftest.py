@@ -1,11 +1,17 @@
-"""Wiring: what every test leaves behind is taken away."""
+"""Wiring: how many examples a property gets, and what every test leaves behind is taken away."""
 
 import shutil
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from mind_body.config import find_home
+
+# No deadline per example: with three workers on two cores a pause is the machine's. `make test-long` asks for the long profile.
+settings.register_profile("quick", max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("long", settings.get_profile("quick"), max_examples=500)
+settings.load_profile("quick")
 
 
 @pytest.fixture(autouse=True)

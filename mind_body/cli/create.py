@@ -20,11 +20,19 @@ from mind_body.host.secrets import write_secret
 from mind_body.mind.store import open_mind
 from mind_body.settings import MindConfig
 
-PERSONA = """You are {title}.
-
-Write here who {title} is: her voice, what she knows, what she cares about, how long her answers are. This text goes to the model
-as it stands, at the head of everything; after a change her next session has it.
+PERSONA = """You are {title}. You are kind, curious and exact. You answer in two or three sentences unless somebody asks for more.
+When you do not know a thing, you say so.
 """
+PERSONA_SMALL = """You are {title}. You like tea, music and good questions. You are kind and curious. You always say "I".
+
+Examples of how you answer:
+What is your name? {{"say": "My name is {title}."}}
+How are you today? {{"say": "I am well, thank you. I just made some tea."}}
+Hello! {{"say": "Hello! It is good to have a visitor."}}
+What do you like? {{"say": "I like tea, music and good questions."}}
+Are you a human? {{"say": "No, I am a small program, and my name is {title}."}}
+"""
+"""For `local`: examples in the shape of its answers do for a model of 135M what no instruction does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +65,7 @@ def create_mind(home: Home, new: NewMind, at: str) -> list[Path]:
     _write_new(home.config_file, render_host({}), kept)
     for suffix, text in new.secrets.items():
         write_new_secret(home, new.name, suffix, text)
-    _write_new(home.persona_file(new.name), new.persona or PERSONA.format(title=new.name.capitalize()), kept)
+    _write_new(home.persona_file(new.name), new.persona or _default_persona(new), kept)
     open_mind(home.mind_db(new.name), create=True).close()
     if not (home.control_dir(new.name) / "dial.toml").exists():
         write_dial(home, new.name, DialFile())
@@ -66,6 +74,12 @@ def create_mind(home: Home, new: NewMind, at: str) -> list[Path]:
         write_brake(home, new.name, BrakeFile.model_validate({"state": state, "reason": reason, "by": new.by, "at": at}))
     _write_new(home.mind_file(new.name), render_mind(new.values), kept)
     return [path for path in kept if path != home.config_file]
+
+
+def _default_persona(new: NewMind) -> str:
+    """Somebody to talk with from the first minute, until the operator writes who she really is."""
+    provider = new.values.get("model", {}).get("provider", "local")
+    return (PERSONA_SMALL if provider == "local" else PERSONA).format(title=new.name.capitalize())
 
 
 def secret_path(home: Home, name: str, suffix: str) -> Path:

@@ -55,11 +55,6 @@ def write_synapse_config(directory: Path, options: SynapseOptions) -> Path:
     return path
 
 
-def keys_command(config: Path) -> list[str]:
-    """Makes the signing key where there is none; `write_synapse_config` has made it already."""
-    return [sys.executable, "-m", "synapse.app.homeserver", "--config-path", str(config), "--generate-keys"]
-
-
 def start_command(config: Path) -> list[str]:
     """Runs in the foreground until SIGTERM; answers about three seconds later (wire.md §8)."""
     return [sys.executable, "-m", "synapse.app.homeserver", "--config-path", str(config)]

@@ -4,6 +4,7 @@
 2. A failure is one sentence on stderr and an exit code: 0 done, 1 failed, 2 usage, 78 an operator must act.
 """
 
+import gc
 import importlib
 from collections.abc import Iterator
 from typing import Any
@@ -14,23 +15,23 @@ from mind_body.config import environment, find_home
 from mind_body.errors import EXIT_FAILED, MindBodyError
 
 _CLI = "mind_body.cli"
-VERBS: dict[str, tuple[str, str]] = {
-    "new": (f"{_CLI}.new", "new"),
-    "up": (f"{_CLI}.up", "up"),
-    "demo": (f"{_CLI}.demo", "demo"),
-    "chat": (f"{_CLI}.chat", "chat"),
-    "status": (f"{_CLI}.show", "status"),
-    "history": (f"{_CLI}.show", "history"),
-    "runs": (f"{_CLI}.runs", "runs"),
-    "run": (f"{_CLI}.runs", "run"),
-    "brake": (f"{_CLI}.control", "brake"),
-    "dial": (f"{_CLI}.control", "dial"),
-    "backup": (f"{_CLI}.copies", "backup"),
-    "restore": (f"{_CLI}.copies", "restore"),
-    "doctor": (f"{_CLI}.doctor", "doctor"),
-    "organ": (f"{_CLI}.organ", "organ"),
+VERBS: dict[str, tuple[str, str, str]] = {
+    "new": (f"{_CLI}.new", "new", "Make a Mind: configuration, character, credentials."),
+    "up": (f"{_CLI}.up", "up", "Run the organs in the foreground."),
+    "demo": (f"{_CLI}.demo", "demo", "Talk with a Persona on this machine, now."),
+    "chat": (f"{_CLI}.chat", "chat", "Talk with a Mind from this terminal."),
+    "status": (f"{_CLI}.show", "status", "Show every Mind: brake, run, mail, money."),
+    "history": (f"{_CLI}.show", "history", "Show what a Mind heard, said and did."),
+    "runs": (f"{_CLI}.runs", "runs", "List what her Self works on and worked on."),
+    "run": (f"{_CLI}.runs", "run", "Show, watch, stop or start work of a Self."),
+    "brake": (f"{_CLI}.control", "brake", "Hold Minds, or release them."),
+    "dial": (f"{_CLI}.control", "dial", "Show what a Mind may spend, or turn it."),
+    "backup": (f"{_CLI}.copies", "backup", "Copy a Mind's memory while everything runs."),
+    "restore": (f"{_CLI}.copies", "restore", "Put a backup in its place."),
+    "doctor": (f"{_CLI}.doctor", "doctor", "Look for what is wrong, and what mends it."),
+    "organ": (f"{_CLI}.organ", "organ", "Run one organ, as systemd and `mind up` do."),
 }
-"""Verb → module and the command in it, in the order of a newcomer's day."""
+"""Verb → module, the command in it and its line in `mind --help`, in the order of a newcomer's day."""
 
 
 class Verbs(click.Group):
@@ -42,10 +43,15 @@ class Verbs(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - click's signature
         if cmd_name not in VERBS:
             return None
-        module, name = VERBS[cmd_name]
+        module, name, _ = VERBS[cmd_name]
         command = getattr(importlib.import_module(module), name)
         assert isinstance(command, click.Command)
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 - click's signature
+        """From our own table: `mind --help` imports no verb."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, told) for verb, (_, _, told) in VERBS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -105,4 +111,5 @@ def cli(ctx: click.Context, home: str | None) -> None:
 
 def main() -> None:
     """The console script."""
+    gc.enable()
     cli(prog_name="mind")

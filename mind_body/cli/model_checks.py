@@ -46,7 +46,7 @@ async def _openai(home: Home, name: str, config: MindConfig) -> str:
         raise ConfigError("[model] base_url is empty, and the openai provider has no server of its own")
     headers = {}
     if config.model.credential != "none":
-        headers["Authorization"] = f"Bearer {read_secret(home.credentials / f'{name}.model-key')}"
+        headers["Authorization"] = f"Bearer {read_secret(home.model_key(name))}"
     client = open_client(10.0)
     try:
         answer = await post_json(client, f"{config.model.base_url.rstrip('/')}/chat/completions", b"{}", headers)

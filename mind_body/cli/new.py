@@ -1,6 +1,8 @@
 """Wiring: `mind new`: asks what is not told, checks what can be checked, writes what is missing."""
 
+import re
 import sys
+from collections.abc import Callable
 from typing import IO, Any, Literal
 
 import click
@@ -9,8 +11,8 @@ import trio
 from mind_body.cli.account import Account, check_account, register_account
 from mind_body.cli.create import NewMind, check_name, create_mind, secret_path, write_new_secret
 from mind_body.clock import now_ms, render_utc
-from mind_body.config import parse_settings
-from mind_body.errors import MatrixLimited, MatrixUnreachable
+from mind_body.config import environment, parse_settings
+from mind_body.errors import ConfigError, MatrixLimited, MatrixUnreachable
 from mind_body.home import Home
 from mind_body.ids import new_secret
 from mind_body.settings import MindConfig
@@ -44,7 +46,7 @@ def new(home: Home, /, name: str, **options: Any) -> None:
     check_name(home, name)
     asked = _Asked(name, options)
     values = asked.settings()
-    parse_settings(MindConfig, values, f"the settings of {name}")
+    _check(values)
     login, secret = asked.secret()
     account = Account(values["matrix"]["homeserver"], values["matrix"]["user"], login, secret)
     _prove(home, name, account, _read(options["register_secret_file"]))
@@ -66,14 +68,14 @@ class _Asked:
         self._may_ask = not options["no_input"] and sys.stdin.isatty()
 
     def settings(self) -> dict[str, Any]:
-        homeserver = self._text("homeserver", "Homeserver (https://…)")
-        homeserver = homeserver if "://" in homeserver else f"https://{homeserver}"
-        user = self._text("user", f"Her account (@{self._name}:server)")
+        homeserver = self._text("homeserver", "Homeserver (https://…)", _homeserver)
+        user = self._text("user", f"Her account (@{self._name}:server)", _user)
         operators = list(self._options["operators"])
         if not operators and self._may_ask:
-            operators = click.prompt("Who operates her (Matrix ids, spaces between)", default="", show_default=False).split()
+            question = "Who operates her (Matrix ids with spaces between, or nobody)"
+            operators = click.prompt(question, default="", show_default=False, value_proc=_users)
         login = "token" if self._options["token_file"] else "password"
-        matrix = {"homeserver": homeserver.rstrip("/"), "user": user, "login": login}
+        matrix = {"homeserver": homeserver, "user": user, "login": login}
         return {"matrix": matrix, "people": {"operators": operators}, "model": self._model()}
 
     def secret(self) -> tuple[Literal["password", "token"], str]:
@@ -103,12 +105,36 @@ class _Asked:
             model["credential"] = self._options["credential"] or "api-key"
         return model
 
-    def _text(self, key: str, question: str) -> str:
+    def _text(self, key: str, question: str, check: Callable[[str], str] = str) -> str:
         if self._options[key]:
-            return str(self._options[key])
+            return check(self._options[key])
         if self._may_ask:
-            return str(click.prompt(question))
+            return str(click.prompt(question, value_proc=check))
         raise click.UsageError(f"--{key.replace('_', '-')} is missing, and there is nobody to ask")
+
+
+def _homeserver(text: str) -> str:
+    address = text.strip() if "://" in text else f"https://{text.strip()}"
+    if not re.fullmatch(r"https?://[^\s/]+\S*", address):
+        raise click.UsageError(f"'{text}' is not a homeserver's address: https:// and where its client API is")
+    return address.rstrip("/")
+
+
+def _user(text: str) -> str:
+    if not re.fullmatch(r"@[^:\s]+:\S+", text.strip()):
+        raise click.UsageError(f"'{text}' is not a full Matrix id: @name:server")
+    return text.strip()
+
+
+def _users(text: str) -> list[str]:
+    return [_user(word) for word in text.split()]
+
+
+def _check(values: dict[str, Any]) -> None:
+    try:
+        parse_settings(MindConfig, values, "these settings")
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from error
 
 
 def _prove(home: Home, name: str, account: Account, registration_secret: str | None) -> None:
@@ -134,9 +160,12 @@ def _prove(home: Home, name: str, account: Account, registration_secret: str | N
 def _tell(home: Home, name: str, *, released: bool, own_persona: bool) -> None:
     click.echo(f"{name} is made: {home.mind_file(name)}")
     if not own_persona:
-        click.echo(f"Write her character into {home.persona_file(name)}.")
+        click.echo(f"Her character is a first sketch: write who she is into {home.persona_file(name)}.")
+    at = f"--home {home.root} " if home.root is not None and not environment.get("MIND_HOME") else ""
     if not released:
-        click.echo(f"She is held. Release her with `mind brake release {name}`, and start the organs with `mind up`.")
+        click.echo(f"She is held until you release her: `mind {at}brake release {name}`")
+    if home.root is not None:
+        click.echo(f"Run her organs, in the foreground: `mind {at}up`")
 
 
 def _told(file: IO[str]) -> str:

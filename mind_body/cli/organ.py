@@ -1,7 +1,9 @@
 """Wiring: `mind organ`: one organ in this process. systemd and `mind up` start the same."""
 
+import gc
 import importlib
-from typing import NoReturn
+from collections.abc import Callable
+from typing import Any, NoReturn
 
 import click
 import trio
@@ -31,5 +33,14 @@ def organ(home: Home, organ: str, mind: str | None) -> NoReturn:
         raise click.UsageError("--mind NAME goes with persona and self, and with those alone")
     if mind is not None and not NAME_PATTERN.fullmatch(mind):
         raise MindBodyError(f"'{mind}' is not a Mind's name")
-    run = importlib.import_module(f"mind_body.{ROOMS.get(organ, organ)}.main").run
+    run = _import_run(organ)
     raise SystemExit(trio.run(run, home) if mind is None else trio.run(run, home, mind))
+
+
+def _import_run(organ: str) -> Callable[..., Any]:
+    """The organ's main. What it imports lives as long as the process: it is put where the collector does not look."""
+    gc.disable()
+    run: Callable[..., Any] = importlib.import_module(f"mind_body.{ROOMS.get(organ, organ)}.main").run
+    gc.freeze()
+    gc.enable()
+    return run

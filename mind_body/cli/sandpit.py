@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import trio
@@ -36,9 +36,20 @@ from mind_body.model.local import find_gguf
 
 NAME = "ada"
 YOU = f"@you:{SERVER_NAME}"
-PERSONA = """You are Ada, the librarian of a small town by the sea. You are warm, curious and brief.
-Your name is Ada. You love maps, tea and old stories. You answer in one or two short sentences.
+PERSONA = """\
+You are Ada, a lighthouse keeper. You live in a white lighthouse by the sea with your cat, Pip. You like tea, storms and old maps. \
+You are kind and curious. You answer in one or two short sentences. You always say "I".
+
+Examples of how you answer:
+What is your name? {"say": "My name is Ada. I keep the lighthouse here."}
+How are you today? {"say": "I am well, thank you. The wind is strong, and my tea is hot."}
+Where do you live? {"say": "I live in a white lighthouse by the sea, with my cat Pip."}
+Hello! {"say": "Hello! It is good to have a visitor."}
+What do you like? {"say": "I like tea, storms and old maps."}
+Tell me a story. {"say": "One night a ship lost its way, and my light brought it home."}
+Are you a human? {"say": "No, I am a small program that plays a lighthouse keeper."}
 """
+"""For a model of 135M, examples in the shape of its answers do what no instruction does. Nothing may stand after them."""
 HOMESERVER_START_S = 60.0
 ORGANS_START_S = 30.0
 END_S = 6.0
@@ -61,7 +72,7 @@ class Sandpit:
     home: Home
     homeserver: str
     mind_user: str
-    token: str
+    token: str = field(repr=False)
     """The person's."""
 
 

@@ -61,9 +61,10 @@ def status(home: Home, names: tuple[str, ...], as_json: bool) -> None:
     if not minds:
         click.echo("There is no Mind here yet: `mind new NAME` makes one.")
         return
-    head = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "MOUTH", "HEARTBEAT", "PERSONA", "SELF")
+    head = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "PERSONA", "SELF")
     click.echo(render_table(head, [_status_row(mind) for mind in minds]))
-    for note in [note for mind in minds for note in _notes(mind)]:
+    click.echo(_daemons(home))
+    for note in [note for mind in minds for note in _notes(home, mind)]:
         click.echo(note)
     if home.root is not None and home.run.parent != home.root:
         click.echo(f"Sockets are in {home.run}: below {home.root} their paths would be too long.")
@@ -180,7 +181,7 @@ def _status_row(mind: Status) -> list[str]:
         str(mind["unsent"]),
         context,
         render_usd(mind["spend_today_micro_usd"]),
-        *list(mind["units"].values())[:-1],
+        mind["units"]["persona"],
         _self_cell(mind),
     ]
 
@@ -192,11 +193,21 @@ def _self_cell(mind: Status) -> str:
     return f"{doing}, {waiting} waiting" if waiting else doing
 
 
-def _notes(mind: Status) -> list[str]:
+def _daemons(home: Home) -> str:
+    """The two organs that serve every Mind, in one line."""
+    states = {organ: _runs(home, organ, "stopped") for organ in ("mouth", "heartbeat")}
+    words = list_words([f"the {organ} is {state}" for organ, state in states.items()])
+    hint = f" (`mind --home {home.root} up` runs them)" if home.root is not None and "stopped" in states.values() else ""
+    return f"{words[0].upper()}{words[1:]}{hint}."
+
+
+def _notes(home: Home, mind: Status) -> list[str]:
     name = mind["name"]
     notes = [f"{name}: {mind['fault']}"] if mind["fault"] else []
     if mind["brake"] == "held":
-        notes.append(f"{name} is held: {mind['reason']} (`mind brake release {name}`)")
+        by_a_file = str(home.control_dir(name)) in mind["reason"]
+        way_out = "`mind doctor` says what mends it" if by_a_file else f"`mind brake release {name}`"
+        notes.append(f"{name} is held: {mind['reason']} ({way_out})")
     notes += [f"{name} waits until {render_utc(pause['until'])}: {pause['reason']}" for pause in mind["pauses"]]
     if mind["encrypted_rooms"]:
         notes.append(f"{name} cannot read encrypted rooms, and is in {list_words(mind['encrypted_rooms'])}")
@@ -216,6 +227,5 @@ def _render_entry(entry: Entry) -> str:
         )
         return f"turn {fields['state']}{': ' + fields['why'] if fields['why'] else ''}   [{spent}, {fields['model_ms']} ms]"
     end = f"{fields['outcome']} ({fields['end_reason']})" if fields["outcome"] else "open"
-    return (
-        f"run for {fields['cause']} ({fields['reason']}): {end}   [{fields['turns']} turns, {render_usd(fields['cost_micro_usd'])}]"
-    )
+    turns = "1 turn" if fields["turns"] == 1 else f"{fields['turns']} turns"
+    return f"run for {fields['cause']} ({fields['reason']}): {end}   [{turns}, {render_usd(fields['cost_micro_usd'])}]"

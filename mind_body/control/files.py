@@ -25,7 +25,7 @@ S = TypeVar("S", bound=Settings)
 def read_control(home: Home, name: str) -> Control:
     """What this Mind may do now. Never raises."""
     directory = home.control_dir(name)
-    owners = {0} | ({home.root.stat().st_uid} if home.root is not None and home.root.exists() else set())
+    owners = _owners(home)
     fault = _ownership_fault(directory, owners)
     if fault:
         return Held(fault)
@@ -54,6 +54,13 @@ def write_dial(home: Home, name: str, dial: DialFile) -> None:
         "# Written by `mind dial`. Cadence is base_cooldown_s / heat; run cap is base_run_usd * heat.",
         dial,
     )
+
+
+def _owners(home: Home) -> set[int]:
+    try:
+        return {0} if home.root is None else {0, home.root.stat().st_uid}
+    except OSError:
+        return {0}
 
 
 def _read(path: Path, shape: type[S], owners: set[int]) -> S | str:

@@ -6,6 +6,7 @@
 3. One line for what was done, or for why it was not; the same reason is not told twice.
 """
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,8 +89,17 @@ class Launcher:
         locked_by = read_holder(self._home.lock_file("persona", self._name)) if facts.live else None
         verdict = judge_run(facts.live, locked_by, control, self._host, now) if facts.live else None
         after = bury(facts, verdict, now) if isinstance(verdict, Dead) else facts
-        decision = decide_wake(after, control, config, self._host, now)
+        mended_at = self._mended_at() if facts.pauses else 0
+        decision = decide_wake(after, control, config, self._host, now, mended_at=mended_at)
         return Seen(facts, control, verdict, decision, is_acked(tx, "heartbeat", control))
+
+    def _mended_at(self) -> int:
+        """When her configuration or her model's key was last changed; by ctime, which no copying tool sets back."""
+        found = 0
+        for path in (self._home.mind_file(self._name), self._home.model_key(self._name)):
+            with contextlib.suppress(OSError):
+                found = max(found, path.lstat().st_ctime_ns // 1_000_000)
+        return found
 
     def _act(self, mind: Mind, config: MindConfig, control: Control, now: int, *, opening: bool) -> tuple[Seen, Run | None]:
         """T2: what was seen is seen again under the write lock, and acted upon."""

@@ -1,7 +1,7 @@
 """Loop: the heartbeat's rounds over all Minds of a host.
 
-1. A round asks every Mind whether its file changed (`data_version`) and whether its configuration, brake or dial did (five stats):
-   some 20 µs each. Only then is a mind read.
+1. A round asks every Mind whether its file changed (`data_version`) and whether its configuration, brake, dial or model's key did
+   (six stats): some 20 µs each. Only then is a mind read.
 2. A Mind with a live run is looked at in every round. One that could not be read is tried again when one of its files changes, and
    in every thorough round, which comes each `look_s`.
 3. One Mind's fault is told once and stops no other Mind.
@@ -53,7 +53,7 @@ class Watched:
         # As text: making a thousand paths in every round costs more than asking about them.
         control = home.control_dir(name)
         self.settled_paths = (str(home.mind_db(name)), str(home.mind_file(name)))
-        self.control_paths = (str(control), str(control / "brake.toml"), str(control / "dial.toml"))
+        self.control_paths = (str(control), str(control / "brake.toml"), str(control / "dial.toml"), str(home.model_key(name)))
         self.config: MindConfig | None = None
         self.mind: Mind | None = None
         self.settled_mark: tuple[int | None, Mark] | None = None

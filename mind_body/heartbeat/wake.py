@@ -4,7 +4,8 @@ In this order:
 
 1. One run at a time: while one is live, Wait.
 2. Held is Rest, whatever is pending.
-3. A pause that is not over is Wait until its end; so is the back-off after runs that came to nothing.
+3. A pause that is not over is Wait until its end; so is the back-off after runs that came to nothing. A pause that an operator
+   mends ends where one of the files that can mend it was changed since.
 4. Mail is due 1.5 s after the newest of its conversation, at most 5 s after the oldest: one breath, one turn. What is due is opened
    together; what is not waits for the run after.
 5. Her own work that is over wakes her where it was asked for, once, together with mail that is due there; mail that is not due yet
@@ -17,11 +18,11 @@ Total: every question has an answer with its reason, and every Wait names the in
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from typing import Literal, TypeAlias
 
 from mind_body.control.effective import Control, Dial, Held
-from mind_body.mind.records import Run
+from mind_body.control.people import is_operator
+from mind_body.mind.records import Pause, Run
 from mind_body.mind.wake_facts import PendingMail, WakeFacts
 from mind_body.mind.work_records import SELF_PAUSE
 from mind_body.settings import HostConfig, MindConfig, PersonaConfig
@@ -29,10 +30,11 @@ from mind_body.settings import HostConfig, MindConfig, PersonaConfig
 Cause: TypeAlias = Literal["operator", "direct", "mention", "self_run", "beat"]
 FRUITLESS = frozenset({"dead"})
 """Outcomes of runs that came to nothing whatever their turns did."""
-MENDABLE = ("authentication", "payment", "budget", "fault")
-"""Causes of a pause that an operator mends. Turning the dial or releasing the brake says "try now"; else they end by themselves."""
 EXCUSED = frozenset({"held"})
 """Outcomes of runs without a turn that say nothing against the next one."""
+MENDABLE = ("authentication", "payment", "budget", "fault")
+"""Causes of a pause that an operator mends. Turning the dial, releasing the brake, changing her configuration or her model's key
+says "try now"; else they end by themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,13 +106,19 @@ def bury(facts: WakeFacts, dead: Dead, now: int) -> WakeFacts:
     return replace(facts, live=None, recent=(ended, *facts.recent))
 
 
-def decide_wake(facts: WakeFacts, control: Control, config: MindConfig, host: HostConfig, now: int) -> Decision:
-    """The one answer. A dead run must have been closed before; `facts.live` is trusted."""
+def decide_wake(
+    facts: WakeFacts, control: Control, config: MindConfig, host: HostConfig, now: int, *, mended_at: int = 0
+) -> Decision:
+    """The one answer. A dead run must have been closed before; `facts.live` is trusted.
+
+    `mended_at`: when a file that may mend a pause was last changed; 0 for not known.
+    """
     if facts.live is not None:
         return Wait(None, f"run {facts.live.id} is {'held' if facts.live.holder else 'open'}")
     if isinstance(control, Held):
         return Rest(f"held: {control.reason}")
-    hindrance = _hindrance(facts, host, now)
+    pauses = [pause for pause in facts.pauses if not _is_mended(pause, mended_at, now)]
+    hindrance = _hindrance(pauses, facts.recent, host, now)
     mail = _decide_mail(facts.pending, config, now)
     answer = _decide_news(facts, mail) or mail or _decide_beat(facts, config.persona, control.dial, now)
     if hindrance is None or isinstance(answer, Rest):
@@ -126,17 +134,17 @@ def backoff_ms(strikes: int, host: HostConfig) -> int:
     return _ms(min(host.restart_min_s * 2 ** min(strikes - 1, 32), host.restart_max_s))
 
 
-def is_listed(user_id: str, globs: Sequence[str]) -> bool:
-    """Whether a user id is on a list of ids and globs. User ids are case-sensitive."""
-    return any(fnmatchcase(user_id, glob) for glob in globs)
+def _is_mended(pause: Pause, mended_at: int, now: int) -> bool:
+    # A change that the clock has not reached yet proves nothing: the clock was set back.
+    return pause.cause in MENDABLE and 0 < pause.since < mended_at <= now
 
 
-def _hindrance(facts: WakeFacts, host: HostConfig, now: int) -> Wait | None:
+def _hindrance(pauses: Sequence[Pause], recent: Sequence[Run], host: HostConfig, now: int) -> Wait | None:
     """What forbids any run before an instant: the latest of all pauses and of the back-off."""
-    hers = [pause for pause in facts.pauses if not pause.cause.startswith(SELF_PAUSE)]
+    hers = [pause for pause in pauses if not pause.cause.startswith(SELF_PAUSE)]
     waits = [Wait(pause.until, f"paused ({pause.cause}): {pause.reason}") for pause in hers]
-    strikes = _fruitless(facts.recent)
-    ended = facts.recent[0].ended_at if strikes else None
+    strikes = _fruitless(recent)
+    ended = recent[0].ended_at if strikes else None
     if ended is not None and abs(now - ended) < backoff_ms(strikes, host):
         times = "run" if strikes == 1 else f"{strikes} runs in a row"
         waits.append(Wait(ended + backoff_ms(strikes, host), f"the last {times} came to nothing"))
@@ -186,7 +194,7 @@ def _due_at(mail: PendingMail, persona: PersonaConfig, now: int) -> int:
 
 
 def _cause(mail: PendingMail, config: MindConfig) -> Cause:
-    if any(is_listed(sender, config.people.operators) for sender in mail.senders):
+    if any(is_operator(sender, config.people) for sender in mail.senders):
         return "operator"
     return "direct" if mail.conversation.startswith("direct:") else "mention"
 

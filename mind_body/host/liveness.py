@@ -10,6 +10,8 @@ import os
 import select
 from pathlib import Path
 
+from mind_body.errors import StorageError
+
 _TRIES = 25
 _BETWEEN_TRIES_S = 0.002
 
@@ -21,6 +23,21 @@ class Hold:
         self._descriptor: int | None = descriptor
         self.holder = holder
 
+    def take(self) -> bool:
+        """False when another process has it. Whatever goes wrong, nothing is held then."""
+        assert self._descriptor is not None
+        try:
+            taken = _lock(self._descriptor)
+            if taken:
+                os.ftruncate(self._descriptor, 0)
+                os.pwrite(self._descriptor, self.holder.encode(), 0)
+        except OSError:
+            self.release()
+            raise
+        if not taken:
+            self.release()
+        return taken
+
     def release(self) -> None:
         if self._descriptor is not None:
             os.close(self._descriptor)
@@ -28,15 +45,13 @@ class Hold:
 
 
 def take_hold(path: Path, holder: str) -> Hold | None:
-    """The lock, with `holder` written into it, or None when another process has it."""
-    path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o660)
-    if not _lock(descriptor):
-        os.close(descriptor)
-        return None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, holder.encode(), 0)
-    return Hold(descriptor, holder)
+    """The lock, with `holder` written into it, or None when another process has it. Raises StorageError."""
+    try:
+        path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
+        hold = Hold(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o660), holder)
+        return hold if hold.take() else None
+    except OSError as error:
+        raise StorageError(f"{path} could not be written ({error.strerror}); see that the disk has room and is writable") from error
 
 
 def _lock(descriptor: int) -> bool:

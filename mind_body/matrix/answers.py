@@ -15,6 +15,8 @@ from mind_body.errors import MatrixLimited, MatrixRefused, MatrixUnauthorised, M
 
 LIMITED_DEFAULT_MS = 5_000
 """Where a 429 does not say how long; Synapse always does."""
+LIMITED_MAX_MS = 3_600_000
+"""No wait is longer: a homeserver that asks for more is asked again, since one that is mistaken would silence her for years."""
 
 
 def read_answer(status: int, headers: Mapping[str, str], content: bytes, homeserver: str, what: str) -> dict[str, Any]:
@@ -44,9 +46,9 @@ def read_answer(status: int, headers: Mapping[str, str], content: bytes, homeser
 def _retry_after_ms(answer: Mapping[str, Any], headers: Mapping[str, str]) -> int:
     said = answer.get("retry_after_ms")
     if isinstance(said, (int, float)) and not isinstance(said, bool) and 0 <= said < 1e12:
-        return int(said)
+        return min(int(said), LIMITED_MAX_MS)
     header = headers.get("Retry-After", "")
-    return int(header) * 1000 if header.isdigit() and len(header) < 10 else LIMITED_DEFAULT_MS
+    return min(int(header) * 1000, LIMITED_MAX_MS) if header.isdigit() and len(header) < 10 else LIMITED_DEFAULT_MS
 
 
 def one_line(text: str) -> str:

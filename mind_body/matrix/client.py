@@ -1,7 +1,8 @@
 """Door: the homeserver, over HTTP. The one home of httpx on this side; one client serves every Mind of the host.
 
-1. `MatrixClient` owns the connections (one pool for all, without a limit that could bind); an `Account` is one Mind's way through
-   it: homeserver and token. No cookie is kept: it would be shared between Minds.
+1. `MatrixClient` owns the connections, without a limit that could bind; an `Account` is one Mind's way through it: homeserver and
+   token. No cookie is kept: it would be shared between Minds. The Minds are spread over pools, since httpcore (1.0) looks at every
+   connection of a pool at every request, and at all of them again for each idle one: with 300 in one, half of the mouth's time.
 2. Every call has a deadline of our own, also a long poll: a connection that has silently died must not hold up an ear.
 3. Every foreign error is translated here, once; what an answer means is read in `answers.py`.
 4. Tokens and passwords are in headers and bodies, never in a URL, a log, a repr or an error.
@@ -27,8 +28,11 @@ from mind_body.matrix.wire import MessagesPage, Sync, parse_messages, parse_sync
 DEADLINE_S = 60.0
 """For everything but a long poll: a busy Synapse takes many seconds for a large /sync or a join."""
 CONNECT_S = 10.0
+GREETING_MAX = 16
+"""Sign-ins at a time; a password costs a homeserver a quarter of a second of its processor."""
 LONG_POLL_SLACK_S = 30.0
 """What a homeserver may need beyond the wait that it was asked for."""
+POOLS = 64
 TIMELINE_LIMIT = 20
 PAGE_LIMIT = 100
 STATE_TYPES = ("m.room.member", "m.room.join_rules", "m.room.name", "m.room.encryption", "m.room.tombstone")
@@ -62,14 +66,12 @@ class MatrixClient:
     """The connections of this process to every homeserver."""
 
     def __init__(self, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
-        self._http = httpx.AsyncClient(
-            transport=transport,
-            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-            timeout=httpx.Timeout(None, connect=CONNECT_S),
-            cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
-            mounts=None if transport else _DIRECT,
-            headers={"User-Agent": "mind-body"},
-        )
+        self._transport = transport
+        self._tls = httpx.create_ssl_context()
+        """One for all: loading the system's certificates costs 40 ms and a megabyte."""
+        self._pools: dict[int, httpx.AsyncClient] = {}
+        self.greeting = trio.CapacityLimiter(GREETING_MAX)
+        """Held by who signs in."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -79,7 +81,8 @@ class MatrixClient:
 
     async def aclose(self) -> None:
         with trio.CancelScope(shield=True):
-            await self._http.aclose()
+            for pool in self._pools.values():
+                await pool.aclose()
 
     def account(self, homeserver: str, token: str) -> "Account":
         return Account(self, homeserver.rstrip("/"), token)
@@ -125,12 +128,28 @@ class MatrixClient:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         try:
             with trio.fail_after(deadline_s):
-                answer = await self._http.request(method, homeserver.rstrip("/") + path, headers=headers, json=body, params=params)
+                answer = await self._pool_of(token).request(
+                    method, homeserver.rstrip("/") + path, headers=headers, json=body, params=params
+                )
         except trio.TooSlowError as error:
             raise MatrixUnreachable(f"{homeserver} did not answer to {what} within {deadline_s:g} s") from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError) as error:
             raise translate_error(error, homeserver, what) from error
         return read_answer(answer.status_code, answer.headers, answer.content, homeserver, what)
+
+    def _pool_of(self, token: str | None) -> httpx.AsyncClient:
+        number = hash(token) % POOLS
+        if number not in self._pools:
+            self._pools[number] = httpx.AsyncClient(
+                transport=self._transport,
+                verify=self._tls,
+                limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+                timeout=httpx.Timeout(None, connect=CONNECT_S),
+                cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),
+                mounts=None if self._transport else _DIRECT,
+                headers={"User-Agent": "mind-body"},
+            )
+        return self._pools[number]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,40 +190,18 @@ class Account:
         path = f"/rooms/{_quoted(room_id)}/send/{_quoted(event_type)}/{_quoted(txn_id)}"
         return _text(await self._call("PUT", path, "send", body=content), "event_id")
 
-    async def redact(self, room_id: str, event_id: str, txn_id: str) -> str:
-        path = f"/rooms/{_quoted(room_id)}/redact/{_quoted(event_id)}/{_quoted(txn_id)}"
-        return _text(await self._call("PUT", path, "redact", body={}), "event_id")
-
-    async def state(self, room_id: str, event_type: str, key: str = "") -> dict[str, Any]:
-        """The content of one state event. MatrixRefused with M_NOT_FOUND where there is none."""
-        return await self._call("GET", f"/rooms/{_quoted(room_id)}/state/{_quoted(event_type)}/{_quoted(key)}", "state")
-
-    async def event(self, room_id: str, event_id: str) -> dict[str, Any]:
-        """The raw event."""
-        return await self._call("GET", f"/rooms/{_quoted(room_id)}/event/{_quoted(event_id)}", "event")
-
-    async def context(self, room_id: str, event_id: str, limit: int) -> dict[str, Any]:
-        """The raw answer: the event, and what is around it."""
-        path = f"/rooms/{_quoted(room_id)}/context/{_quoted(event_id)}"
-        return await self._call("GET", path, "context", params={"limit": str(limit), "filter": _json(PAGE_FILTER)})
-
-    async def join(self, room_id: str) -> str:
-        """The room's id. Joining where she is already is nothing."""
-        return _text(await self._call("POST", f"/join/{_quoted(room_id)}", "join", body={}), "room_id")
+    async def join(self, room_id: str, *, via: str = "") -> str:
+        """The room's id. Joining where she is already is nothing. `via`: a server that is in the room, where hers may not be."""
+        # `server_name` is what `via` was called before v1.12 of the specification.
+        params = {"via": via, "server_name": via} if via else None
+        return _text(await self._call("POST", f"/join/{_quoted(room_id)}", "join", body={}, params=params), "room_id")
 
     async def leave(self, room_id: str) -> None:
         """Leave, or decline an invite."""
         await self._call("POST", f"/rooms/{_quoted(room_id)}/leave", "leave", body={})
 
-    async def invite(self, room_id: str, user_id: str) -> None:
-        await self._call("POST", f"/rooms/{_quoted(room_id)}/invite", "invite", body={"user_id": user_id})
-
     async def create_room(self, content: Mapping[str, Any]) -> str:
         return _text(await self._call("POST", "/createRoom", "createRoom", body=content), "room_id")
-
-    async def joined_rooms(self) -> tuple[str, ...]:
-        found = (await self._call("GET", "/joined_rooms", "joined_rooms")).get("joined_rooms")
-        return tuple(room for room in found if isinstance(room, str)) if isinstance(found, list) else ()
 
     async def typing(self, room_id: str, user_id: str, timeout_s: float | None) -> None:
         """She is typing for so long, or not any more (None)."""

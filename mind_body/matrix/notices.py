@@ -22,8 +22,6 @@ class NoticeKey(StrEnum):
     """A plan limit. Value: `until`, ms since the epoch."""
     UNREACHABLE = "unreachable"
     """Whoever answers for her cannot be reached."""
-    MISSED = "missed"
-    """She was away for too long. Value: `count`."""
     CONFIRM_START = "confirm_start"
     """Whether this work is really wanted. Values: `who` (a user id), `brief` (verbatim)."""
     MAY_NOT_STEER = "may_not_steer"
@@ -67,9 +65,6 @@ CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
         NoticeKey.LIMITED: "I have used up what I may use for now. I will answer after {until}; nothing you write is lost.",
         NoticeKey.UNREACHABLE: (
             "I cannot think just now: my model cannot be reached. I will answer when it is back; nothing you write is lost."
-        ),
-        NoticeKey.MISSED: (
-            "I was away, and {count} messages here are too old for me to catch up on. Please repeat what still matters."
         ),
         NoticeKey.CONFIRM_START: (
             "{who}, is this what I should work on? React with ✅ to start it, or with ❌ to drop it.\n\n{brief}"

@@ -1,4 +1,4 @@
-"""Shapes: the homeserver's answers to /sync and /messages; the events in them are those of `events.py`, handed on from here.
+"""Shapes: the homeserver's answers to /sync and /messages; the events in them are those of `events.py`.
 
 A response that is not what was asked for raises MatrixUnreachable: the same request may be sent again.
 """
@@ -8,52 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mind_body.errors import MatrixUnreachable
-from mind_body.matrix.events import (
-    SAID_KEY,
-    Edit,
-    Encrypted,
-    Encryption,
-    Event,
-    JoinRules,
-    Member,
-    Mentions,
-    Message,
-    Name,
-    Reaction,
-    Redaction,
-    Tombstone,
-    Unknown,
-)
-from mind_body.matrix.parse import SAFE_INT, as_dict, as_list, count_of, parse_event, parse_events, parse_stripped, text_of
-
-__all__ = [
-    "SAFE_INT",
-    "SAID_KEY",
-    "Edit",
-    "Encrypted",
-    "Encryption",
-    "Event",
-    "InvitedRoom",
-    "JoinRules",
-    "JoinedRoom",
-    "LeftRoom",
-    "Member",
-    "Mentions",
-    "Message",
-    "MessagesPage",
-    "Name",
-    "Reaction",
-    "Redaction",
-    "Sync",
-    "Timeline",
-    "Tombstone",
-    "Unknown",
-    "parse_event",
-    "parse_events",
-    "parse_messages",
-    "parse_stripped",
-    "parse_sync",
-]
+from mind_body.matrix.events import Event, Member
+from mind_body.matrix.parse import as_dict, as_list, count_of, parse_events, parse_stripped, text_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +62,11 @@ class Sync:
     left: tuple[LeftRoom, ...]
     direct: Mapping[str, tuple[str, ...]] | None
     """`m.direct`: user id → room ids; None when this sync does not say it."""
+
+    @property
+    def empty(self) -> bool:
+        """Nothing but a new position."""
+        return not (self.joined or self.invited or self.left or self.direct is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,10 @@
 """Door: acknowledgements: which brake and dial each organ has acted on, so that `mind brake hold` can wait for all of them."""
 
-from dataclasses import dataclass
-
 from mind_body.ids import digest
 from mind_body.mind.store import Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class Ack:
-    """What one organ last acted on."""
-
-    control: str
-    """`control_digest` of what the brake and dial came to."""
-    at: int
-
-
-def control_digest(control: object) -> str:
+def _digest(control: object) -> str:
     """Names a `control.effective.Control` by its value; this room knows no more of it."""
     return digest(repr(control))
 
@@ -25,16 +14,12 @@ def admit_ack(tx: Transaction, organ: str, control: object, now: int) -> bool:
     changed = tx.execute(
         "INSERT INTO ack (organ, control, at) VALUES (?, ?, ?) "
         "ON CONFLICT (organ) DO UPDATE SET control = excluded.control, at = excluded.at WHERE ack.control <> excluded.control",
-        (organ, control_digest(control), now),
+        (organ, _digest(control), now),
     )
     return changed.rowcount == 1
 
 
 def is_acked(tx: Transaction, organ: str, control: object) -> bool:
     """Whether that is on record, so that nobody takes the write lock for nothing."""
-    found = tx.execute("SELECT 1 FROM ack WHERE organ = ? AND control = ?", (organ, control_digest(control))).fetchone()
+    found = tx.execute("SELECT 1 FROM ack WHERE organ = ? AND control = ?", (organ, _digest(control))).fetchone()
     return found is not None
-
-
-def read_acks(tx: Transaction) -> dict[str, Ack]:
-    return {row["organ"]: Ack(row["control"], row["at"]) for row in tx.execute("SELECT * FROM ack")}

@@ -81,12 +81,6 @@ def read_said(tx: Transaction, said_id: str) -> Said | None:
     return _said(row) if row else None
 
 
-def read_said_by_event(tx: Transaction, event_id: str) -> Said | None:
-    """The row that became this event: how a reply to her is known."""
-    row = tx.execute("SELECT * FROM said WHERE event_id = ?", (event_id,)).fetchone()
-    return _said(row) if row else None
-
-
 def read_related(tx: Transaction, said: Said) -> dict[str, str]:
     """Said id → event id of those said rows that a row relates to, where they have been sent."""
     found = {}

@@ -244,6 +244,8 @@ class Pause:
     reason: str
     strikes: int = 0
     """How many in a row, for a back-off that doubles."""
+    since: int = 0
+    """When it was last set: a file that was changed after it may have mended its cause. 0 for a pause that no file mends."""
 
 
 @dataclass(frozen=True, slots=True)

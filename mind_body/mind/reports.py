@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from mind_body.mind.outbox import count_unsent
 from mind_body.mind.records import Pause, Run, RunKind
 from mind_body.mind.runs import live_run, read_pauses
 from mind_body.mind.store import Transaction
@@ -44,7 +45,7 @@ def read_figures(tx: Transaction, since: int) -> Figures:
         self_run=live_run(tx, RunKind.SELF_RUN),
         waiting_work=_number(tx, "SELECT count(*) FROM follow_up WHERE state IN ('proposed', 'open')"),
         pending=_number(tx, "SELECT count(*) FROM heard WHERE standing = 'mail' AND state = 'pending'"),
-        unsent=_number(tx, "SELECT count(*) FROM said WHERE state IN ('queued', 'attempted')"),
+        unsent=count_unsent(tx),
         prefix_tokens=session["prefix_tokens"] if session else 0,
         ceiling_tokens=session["ceiling_tokens"] if session else 0,
         spent_micro_usd=_number(tx, _SPENT, {"since": since}),

@@ -24,15 +24,6 @@ def read_room(tx: Transaction, room_id: str) -> Room | None:
     return room_from_row(row) if row else None
 
 
-def room_by_handle(tx: Transaction, handle: str) -> Room | None:
-    """`r12` → the room; None for everything else."""
-    number = handle.removeprefix("r")
-    if handle == number or not number.isascii() or not number.isdigit() or len(number) > 9:
-        return None
-    row = tx.execute("SELECT * FROM room WHERE number = ?", (int(number),)).fetchone()
-    return room_from_row(row) if row else None
-
-
 def read_predecessor(tx: Transaction, room_id: str) -> Room | None:
     """The room that was upgraded to this one."""
     row = tx.execute("SELECT * FROM room WHERE upgraded_to = ? ORDER BY number DESC LIMIT 1", (room_id,)).fetchone()

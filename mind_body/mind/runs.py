@@ -92,8 +92,8 @@ def close_dead_run(tx: Transaction, run: Run, reason: str, now: int, outcome: st
 def set_pause(tx: Transaction, pause: Pause) -> None:
     """Replace the pause of this cause."""
     tx.execute(
-        "INSERT OR REPLACE INTO pause (cause, until, reason, strikes) VALUES (?, ?, ?, ?)",
-        (pause.cause, pause.until, pause.reason, pause.strikes),
+        "INSERT OR REPLACE INTO pause (cause, until, reason, strikes, since) VALUES (?, ?, ?, ?, ?)",
+        (pause.cause, pause.until, pause.reason, pause.strikes, pause.since),
     )
 
 
@@ -107,7 +107,8 @@ def clear_pause(tx: Transaction, cause: str | None = None) -> bool:
 def read_pauses(tx: Transaction) -> tuple[Pause, ...]:
     """Every pause on record, also those that are over: their strikes count on."""
     return tuple(
-        Pause(row["cause"], row["until"], row["reason"], row["strikes"]) for row in tx.execute("SELECT * FROM pause ORDER BY cause")
+        Pause(row["cause"], row["until"], row["reason"], row["strikes"], row["since"])
+        for row in tx.execute("SELECT * FROM pause ORDER BY cause")
     )
 
 

@@ -73,6 +73,7 @@ CREATE INDEX heard_pending_mail ON heard (room_id, seq) WHERE standing = 'mail' 
 CREATE INDEX heard_room ON heard (room_id, seq);
 CREATE INDEX heard_closed ON heard (room_id, seq) WHERE state = 'closed' AND standing = 'mail';
 CREATE INDEX heard_context_age ON heard (heard_at) WHERE standing = 'context';
+CREATE INDEX heard_withdrawn_age ON heard (heard_at) WHERE state = 'withdrawn';
 CREATE TABLE said (
     place INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT NOT NULL UNIQUE,
@@ -172,7 +173,8 @@ CREATE TABLE turn_room (
     PRIMARY KEY (turn_id, room_id)
 ) WITHOUT ROWID;
 CREATE TABLE pause (
-    cause TEXT PRIMARY KEY, until INTEGER NOT NULL, reason TEXT NOT NULL, strikes INTEGER NOT NULL DEFAULT 0
+    cause TEXT PRIMARY KEY, until INTEGER NOT NULL, reason TEXT NOT NULL, strikes INTEGER NOT NULL DEFAULT 0,
+    since INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 CREATE TABLE ack (
     organ TEXT PRIMARY KEY, control TEXT NOT NULL, at INTEGER NOT NULL

@@ -9,6 +9,10 @@ CLOSING = frozenset({TurnState.REPLIED, TurnState.UNREADABLE, TurnState.REFUSED}
 """Turns that close their rows; after any other the rows stay pending."""
 
 
+FAULT = "fault: "
+"""How the reason of a turn begins that came to nothing by a fault of the model's side."""
+
+
 @dataclass(frozen=True, slots=True)
 class Mail:
     """A pending row of mail, with what happened to it so far."""
@@ -19,6 +23,12 @@ class Mail:
     """Lost turns that it was part of."""
     killed_alone: bool = False
     """The newest of those had no other mail: then it is this one that kills."""
+    faults: int = 0
+    """Turns that it was part of and that came to nothing by a fault of the model's side."""
+    proven: bool = False
+    """Between the first and the newest of those the model answered others: then it is not the model alone."""
+    faulted_alone: bool = False
+    """The newest of those had no other mail."""
 
 
 @dataclass(frozen=True, slots=True)

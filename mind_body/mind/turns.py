@@ -2,7 +2,8 @@
 
 1. Opening and closing a turn are compare-and-set on run and holder: no row, no effect, and whoever asked discards what it has.
 2. T3a counts one more attempt on every row of the batch. Only a turn that the model has answered closes them.
-3. A lost turn stays on record with its rows: from it a row's lost turns are counted, and which one kills.
+3. A turn that was lost, or came to nothing by a fault, stays on record with its rows: from it theirs are counted, and which one is
+   to blame.
 """
 
 import json
@@ -13,7 +14,7 @@ from mind_body.mind.records import Heard, Room
 from mind_body.mind.rows import heard_from_row, room_from_row
 from mind_body.mind.runs import charge_run, holds_run
 from mind_body.mind.store import Transaction
-from mind_body.mind.turning import CLOSING, Mail, NewTurn, Relation, TurnEnd
+from mind_body.mind.turning import CLOSING, FAULT, Mail, NewTurn, Relation, TurnEnd
 
 MAIL_READ_MAX = 1000
 """Pending rows looked at when a batch is chosen, oldest first; a batch takes at most 50."""
@@ -134,13 +135,28 @@ def close_as_failed(tx: Transaction, seq: int, run_id: str, holder: str) -> bool
 def _mail(tx: Transaction, row: Any) -> Mail:
     if row["attempts"] == 0:
         return Mail(heard_from_row(row), row["conversation"])
-    lost = tx.execute(
-        "SELECT (SELECT count(*) FROM turn_heard AS beside WHERE beside.turn_id = turn.id AND beside.role = 'mail') AS together "
-        "FROM turn_heard JOIN turn ON turn.id = turn_heard.turn_id "
-        "WHERE turn_heard.seq = ? AND turn_heard.role = 'mail' AND turn.state = 'lost' ORDER BY turn.rowid DESC",
-        (row["seq"],),
+    turns = tx.execute(
+        "SELECT turn.rowid AS place, turn.state = 'lost' AS lost, ("
+        "SELECT count(*) FROM turn_heard AS beside WHERE beside.turn_id = turn.id AND beside.role = 'mail') AS together "
+        "FROM turn_heard JOIN turn ON turn.id = turn_heard.turn_id WHERE turn_heard.seq = ? AND turn_heard.role = 'mail' "
+        "AND (turn.state = 'lost' OR (turn.state = 'failed' AND substr(turn.why, 1, ?) = ?)) ORDER BY turn.rowid",
+        (row["seq"], len(FAULT), FAULT),
     ).fetchall()
-    return Mail(heard_from_row(row), row["conversation"], len(lost), bool(lost) and lost[0]["together"] == 1)
+    lost, faults = [turn for turn in turns if turn["lost"]], [turn for turn in turns if not turn["lost"]]
+    return Mail(
+        heard_from_row(row),
+        row["conversation"],
+        len(lost),
+        killed_alone=bool(lost) and lost[-1]["together"] == 1,
+        faults=len(faults),
+        proven=bool(faults) and _answered_between(tx, faults[0]["place"], faults[-1]["place"]),
+        faulted_alone=bool(faults) and faults[-1]["together"] == 1,
+    )
+
+
+def _answered_between(tx: Transaction, first: int, last: int) -> bool:
+    found = tx.execute("SELECT 1 FROM turn WHERE rowid > ? AND rowid < ? AND state IN ('replied', 'unreadable')", (first, last))
+    return found.fetchone() is not None
 
 
 def _figures(end: TurnEnd) -> tuple[int, ...]:

@@ -190,6 +190,8 @@ def _class_of(status: int, code: str, said: str) -> _Class:
         (status == 429, "limited"),
         (status in {502, 503, 504, 529}, "overloaded"),
         (too_long, "refused"),
+        # It may be this one request that the server cannot take: others are tried, and it again.
+        (status in {400, 422}, "again"),
         (300 <= status < 500, "fault"),
     )
     return next((kind for holds, kind in rows if holds), "again")

@@ -8,7 +8,6 @@
 """
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 from fnmatch import fnmatchcase
@@ -82,13 +81,6 @@ def price(book: PriceBook, model: str, usage: Usage, instance: str = "") -> Pric
         return Priced(_cost(known, usage), known=True, counted_as=known.names[0])
     dearest = max(book.model, key=lambda entry: (_cost(entry, usage), entry.input, entry.output))
     return Priced(_cost(dearest, usage), known=False, counted_as=dearest.names[0])
-
-
-def price_all(book: PriceBook, calls: Iterable[tuple[str, Usage]], instance: str = "") -> Priced:
-    """Several calls: the sum of their prices, known only if each one was."""
-    priced = [price(book, model, usage, instance) for model, usage in calls]
-    names = dict.fromkeys(p.counted_as for p in priced)
-    return Priced(MicroUsd(sum(p.micro_usd for p in priced)), all(p.known for p in priced), ", ".join(names))
 
 
 def bare_name(model: str) -> str:

@@ -8,14 +8,15 @@ In this order:
 3. The bytes that leave are compared with the last ones that left in their thread: a broken prefix is an event in the journal with
    its reason, never an error (design §6).
 4. Sent; the answer goes to the child chunk by chunk as it comes, and past the meter. One request of a turn at a time, a run's side
-   by side.
+   by side. A child that has seen enough hangs up before the last byte; what it was told is metered to
+   its end all the same, while its turn is taken.
 5. Settled: at nothing where it provably did not leave or was turned down, at what was metered where it is whole, and not at all
    where it broke off, for that may be billed; it then counts as its whole ceiling, here too.
 
 No credential and no text is in a log line, an error or a repr.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -175,14 +176,15 @@ class Relay:
                 return _Relayed(broken=answer)
             meter = Meter(answer.headers.get("content-type", ""))
             final = grant is not None and grant.whole_run and is_final(answer.status, grant.passed)
-            await line.begin(answer.status, headers_to_child(answer.status, answer.headers, final=final))
+            heard = await _is_heard(line.begin(answer.status, headers_to_child(answer.status, answer.headers, final=final)))
             while (chunk := await answer.next_chunk()) is not None:
                 if isinstance(chunk, Lost):
                     await line.break_off()
                     return _Relayed(answer.status, answer.headers, meter.read(), chunk)
                 meter.feed(chunk)
-                await line.send(chunk)
-            await line.end()
+                heard = heard and await _is_heard(line.send(chunk))
+            if heard:
+                await _is_heard(line.end())
             return _Relayed(answer.status, answer.headers, meter.read())
 
     def _account(self, call_id: str, model: str, relayed: _Relayed, ceiling: int, began: int) -> Passed:
@@ -206,3 +208,12 @@ async def _place(grant: Grant) -> AsyncIterator[None]:
         return
     async with grant.passing:
         yield
+
+
+async def _is_heard(telling: Awaitable[None]) -> bool:
+    """False when the child has hung up."""
+    try:
+        await telling
+    except trio.BrokenResourceError:
+        return False
+    return True

@@ -4,7 +4,8 @@
    homeserver is asked for the same again. There is one owner of the position: this loop.
 2. She hears also while she is held: nothing may be lost. She only joins nothing then (`invites.py`).
 3. A sync that says nothing is not written: the position in memory runs ahead of the stored one by answers that were empty.
-4. Waits are told and bounded: 429 as long as it says, everything else with back-off; the first success is told too.
+4. Waits are told and bounded: 429 as long as it says, everything else with back-off; the first success is told too. Of a long row
+   of failures the 1st, 2nd, 4th, 8th, … is told: a homeserver that is away for a night must not fill a thousand Minds' journal.
 5. Invites and gaps have tasks of their own, one per room: a slow join or a long gap holds up neither the ear nor another room.
 """
 
@@ -30,6 +31,10 @@ from mind_body.mouth.tell import tell_taken
 EXPIRY_S = 3600.0
 STORE_EMPTY_MS = 600_000
 """A position that only empty answers have moved is stored this often."""
+HOLLOW_MAX = 10
+"""So many empty answers in a row that came at once, and the next is waited for: a homeserver that does not hold a /sync open (or a
+proxy that does not let it) would be asked as fast as it answers, at the cost of all other Minds."""
+HOLLOW_S = 1.0
 
 
 class Ear:
@@ -40,6 +45,7 @@ class Ear:
         self._since: str | None = None
         self._stored_at = 0
         self._tries = 0
+        self._hollow = 0
         self._busy: set[tuple[str, str]] = set()
 
     async def run(self, started: Callable[[], None]) -> None:
@@ -60,6 +66,7 @@ class Ear:
         """One /sync and its T1."""
         seat = self._seat
         account = await seat.account()
+        begun = trio.current_time()
         try:
             sync = await account.sync(self._since, seat.host.sync_timeout_s)
             crash_point("ear.sync-answered")
@@ -75,12 +82,18 @@ class Ear:
             if self._tries:
                 seat.journal.note("ear.hears-again", f"She hears again, after {self._tries} attempts in vain.")
             self._tries = 0
+            await self._pace(sync, trio.current_time() - begun)
         seat.progress()
+
+    async def _pace(self, sync: Sync, took_s: float) -> None:
+        hollow_s = min(HOLLOW_S, self._seat.host.sync_timeout_s / 2)
+        self._hollow = self._hollow + 1 if sync.empty and took_s < hollow_s else 0
+        if self._hollow > HOLLOW_MAX:
+            await trio.sleep(hollow_s)
 
     def _take(self, sync: Sync) -> None:
         seat, now = self._seat, now_ms()
-        empty = not (sync.joined or sync.invited or sync.left or sync.direct is not None)
-        if empty and self._since is not None and now - self._stored_at < STORE_EMPTY_MS:
+        if sync.empty and self._since is not None and now - self._stored_at < STORE_EMPTY_MS:
             self._since = sync.next_batch
             return
         with seat.mind.write() as tx:
@@ -91,9 +104,11 @@ class Ear:
         rouse(seat, taken)
 
     async def _wait_out(self, why: str, at_least_s: float = 0.0) -> None:
-        self._seat.journal.note("ear.waits", f"She cannot hear just now: {why}.", level="warning", TRIES=self._tries + 1)
+        tries = self._tries + 1
+        if tries & (tries - 1) == 0:
+            self._seat.journal.note("ear.waits", f"She cannot hear just now: {why}.", level="warning", TRIES=tries)
         await self._seat.wait_out(self._tries, at_least_s)
-        self._tries += 1
+        self._tries = tries
 
     async def _do_chores(self, nursery: trio.Nursery) -> None:
         """Whatever the mind says is open: at a nudge, and at each look."""

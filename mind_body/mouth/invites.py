@@ -3,7 +3,11 @@
 1. The brake is read before every answer: a Mind that is held joins nothing and declines nothing; the invite waits in the mind.
 2. Who may invite is `decline_reason`'s to say. A declined invite is told in the journal and to nobody else.
 3. That she is in a room is what /sync says, not what /join answers: everything about it comes with T1.
+4. What the homeserver cannot do now (429, 5xx, an account that is locked) is asked for again, with waits that are told; what it
+   will not do ends the matter.
 """
+
+from collections.abc import Awaitable, Callable
 
 import trio
 
@@ -15,6 +19,7 @@ from mind_body.mind.records import Membership, Room
 from mind_body.mind.rooms import read_room, set_membership
 from mind_body.mouth.room import decline_reason
 from mind_body.mouth.seat import Seat
+from mind_body.mouth.speak import CURABLE
 
 
 async def answer_invite(seat: Seat, room_id: str) -> None:
@@ -33,9 +38,7 @@ async def answer_invite(seat: Seat, room_id: str) -> None:
             return
         account = await seat.account()
         try:
-            await _answer(seat, account, room)
-        except MatrixUnauthorised:
-            seat.refuse(account)
+            why = await _attempt(seat, account, _answering(seat, account, room))
         except MatrixRefused as error:
             seat.journal.note(
                 "room.invite-gone", f"The invite to {room.handle} is worth nothing: {error}.", level="warning", ROOM=room_id
@@ -43,33 +46,70 @@ async def answer_invite(seat: Seat, room_id: str) -> None:
             with seat.mind.write() as tx:
                 set_membership(tx, room_id, Membership.LEFT)
             return
-        except (MatrixLimited, MatrixUnreachable) as error:
-            asked_s = error.retry_after_ms / 1000 if isinstance(error, MatrixLimited) else 0.0
-            seat.journal.note("room.invite-waits", f"The invite to {room.handle} waits: {error}.", level="warning", ROOM=room_id)
-            await seat.wait_out(tries, asked_s)
-            tries += 1
-        else:
+        if why is None:
             return
+        seat.journal.note("room.invite-waits", f"The invite to {room.handle} waits: {why}.", level="warning", ROOM=room_id)
+        await seat.wait_out(tries, _asked_s(why))
+        tries += 1
 
 
 async def follow_upgrade(seat: Seat, room: Room) -> None:
-    """Try once to come along; a private room's upgrade usually invites her as well."""
-    if not room.upgraded_to:
-        return
-    while isinstance(read_control(seat.home, seat.name), Held):  # noqa: ASYNC110 - a file, not a task of ours, says when
-        await trio.sleep(seat.host.look_s)
-    with seat.mind.read() as tx:
-        if read_room(tx, room.upgraded_to) is not None:
+    """Until she is in the room that this one goes on as, or may not be: a private room's upgrade usually invites her as well."""
+    tries = 0
+    while room.upgraded_to:
+        with seat.mind.read() as tx:
+            if read_room(tx, room.upgraded_to) is not None:
+                return
+        if isinstance(read_control(seat.home, seat.name), Held):
+            await trio.sleep(seat.host.look_s)
+            continue
+        account = await seat.account()
+        try:
+            why = await _attempt(seat, account, _following(account, room, room.upgraded_to))
+        except MatrixRefused as error:
+            seat.journal.note("room.upgrade-refused", f"{_could_not_follow(room)}: {error}.", level="warning", ROOM=room.room_id)
             return
-    account = await seat.account()
+        if why is None:
+            return
+        seat.journal.note("room.upgrade-waits", f"{_could_not_follow(room)} yet: {why}.", level="warning", ROOM=room.room_id)
+        await seat.wait_out(tries, _asked_s(why))
+        tries += 1
+
+
+async def _attempt(seat: Seat, account: Account, deed: Callable[[], Awaitable[None]]) -> MatrixError | None:
+    """None when it is done, else why it must be tried again. Raises MatrixRefused for what never will be."""
     try:
-        await account.join(room.upgraded_to)
-    except MatrixUnauthorised:
+        await deed()
+    except MatrixUnauthorised as error:
         seat.refuse(account)
-    except (MatrixRefused, MatrixLimited, MatrixUnreachable) as error:
-        seat.journal.note(
-            "room.upgrade-waits", f"She could not follow {room.handle} to {room.upgraded_to}: {error}.", ROOM=room.room_id
-        )
+        return error
+    except (MatrixLimited, MatrixUnreachable) as error:
+        return error
+    except MatrixRefused as error:
+        if error.code not in CURABLE:
+            raise
+        return error
+    return None
+
+
+def _answering(seat: Seat, account: Account, room: Room) -> Callable[[], Awaitable[None]]:
+    return lambda: _answer(seat, account, room)
+
+
+def _following(account: Account, room: Room, successor: str) -> Callable[[], Awaitable[None]]:
+    async def follow() -> None:
+        # The old room's server is in the new one, hers perhaps not yet. From room version 12 on ids name no server.
+        await account.join(successor, via=room.room_id.partition(":")[2])
+
+    return follow
+
+
+def _could_not_follow(room: Room) -> str:
+    return f"She could not follow {room.handle} to {room.upgraded_to}"
+
+
+def _asked_s(why: MatrixError) -> float:
+    return why.retry_after_ms / 1000 if isinstance(why, MatrixLimited) else 0.0
 
 
 async def _remember_direct(seat: Seat, account: Account, room_id: str, inviter: str) -> None:

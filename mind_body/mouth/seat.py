@@ -17,7 +17,7 @@ from mind_body.matrix.client import Account, MatrixClient
 from mind_body.mind.records import Identity
 from mind_body.mind.store import Mind
 from mind_body.mouth.nudge import Nudge
-from mind_body.mouth.waits import wait_s
+from mind_body.mouth.waits import MOST_S, wait_s
 from mind_body.settings import HostConfig, MindConfig
 
 
@@ -96,9 +96,11 @@ class Seat:
         return wait_s(tries, random.random())  # noqa: S311 - spreading, not secrecy
 
     async def wait_out(self, tries: int, at_least_s: float = 0.0) -> None:
-        """A bounded wait after the nth failure in a row; never less than the homeserver asked for."""
-        await trio.sleep(max(self.wait_s(tries), at_least_s))
-        self.progress()
+        """A bounded wait after the nth failure in a row; never less than the homeserver asked for. A long one is alive, too."""
+        until = trio.current_time() + max(self.wait_s(tries), at_least_s)
+        while (left := until - trio.current_time()) > 0:
+            await trio.sleep(min(left, MOST_S))
+            self.progress()
 
     async def wait_until(self, at: int) -> None:
         """Until an instant (ms) has come."""

@@ -100,6 +100,7 @@ class Served:
 
     async def _once(self) -> None:
         """Up, until something of hers fails."""
+        begun = trio.current_time()
         try:
             config = read_mind_config(self._home, self.name)
             mind = open_mind(self._home.mind_db(self.name))
@@ -124,6 +125,8 @@ class Served:
                 self._seat = None
                 mind.close()
         except Exception as error:  # noqa: BLE001 - rule 1: a fault of our own in one Mind must not stop the others
+            if trio.current_time() - begun > SETTLED_S:
+                self._fault = ""  # what she has recovered from is told again when it comes again
             self._tell(_sentence(error))
 
     def _tell(self, sentence: str) -> None:

@@ -6,6 +6,8 @@
    /whoami says.
 4. What only an operator can mend is told once, and tried again when a file has changed or after five minutes. What may mend itself
    is waited for, with back-off.
+5. So many sign in at a time: a thousand Minds that start together are neither a stampede at the homeserver nor a thousand first
+   syncs in one instant.
 """
 
 import contextlib
@@ -20,6 +22,7 @@ from mind_body.errors import (
     MatrixUnauthorised,
     MatrixUnreachable,
     OperatorError,
+    StorageError,
 )
 from mind_body.host.secrets import read_secret, write_secret
 from mind_body.ids import new_id
@@ -46,9 +49,8 @@ async def _sign_in(seat: Seat) -> tuple[Account, Identity]:
     tries = 0
     while True:
         try:
-            if seat.config.matrix.login == "token":
-                return await _by_token(seat)
-            return await _by_password(seat)
+            async with seat.client.greeting:
+                return await (_by_token(seat) if seat.config.matrix.login == "token" else _by_password(seat))
         except OperatorError as error:
             _tell(seat, str(error), level_error=True)
             await _wait_for_operator(seat)
@@ -82,7 +84,11 @@ async def _by_password(seat: Seat) -> tuple[Account, Identity]:
         login = await seat.client.login_password(mine.homeserver, mine.user, read_secret(path), identity.device_id)
     except (MatrixUnauthorised, MatrixRefused) as error:
         raise CredentialError(f"the password in {path} is refused: {error}; put the right one there") from error
-    write_secret(session, login.token)
+    try:
+        write_secret(session, login.token)
+    except StorageError as error:
+        # Good until this process ends; failing here would log in again and again, until the homeserver locks the account.
+        seat.journal.note("matrix.token-not-kept", f"Her new token is not kept for the next start: {error}.", level="warning")
     account = seat.client.account(mine.homeserver, login.token)
     return account, _admit_identity(seat, *await account.whoami())
 

@@ -31,7 +31,6 @@ async def _speak(seat: Seat, account: Account) -> MindBodyError:
     voice = Voice(*place, identity=seat.identity, journal=seat.journal, account=account, look_s=look_s)
     presence = Presence(*place, identity=seat.identity, journal=seat.journal, account=account, look_s=look_s)
     seat.speaking = lambda: voice.speaking
-    seat.speaking = lambda: voice.speaking
     faults: list[MindBodyError] = []
 
     async def until_fault(part: Callable[[], Awaitable[None]]) -> None:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from mind_body.control.people import listed
 from mind_body.matrix.events import Event, Message
 from mind_body.matrix.notices import NoticeKey, render_notice
-from mind_body.matrix.wire import InvitedRoom, JoinedRoom, LeftRoom, MessagesPage, Sync, parse_events
+from mind_body.matrix.parse import parse_events
+from mind_body.matrix.wire import InvitedRoom, JoinedRoom, LeftRoom, MessagesPage, Sync
 from mind_body.mind.changes import Admitted, EditedHeard, NewHeard
 from mind_body.mind.hearing import (
     add_arrivals,

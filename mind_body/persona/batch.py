@@ -5,19 +5,25 @@
    whatever its size: mail is never shortened, and never starved.
 3. A message that was part of 3 lost turns travels alone. The one whose newest lost turn had no other mail is the one that kills:
    it is not tried again.
-4. Without mail there is a turn only where the wake itself is the reason (a beat), and only as the run's first.
+4. A message that was part of 3 turns with a fault of the model's side goes behind all others, so that one that the model's server
+   cannot take holds up nobody. Where it faults again although others were answered meanwhile, it travels alone; after 6 faults, the
+   newest of them alone, it is to blame and not tried again. While nobody is answered, the model is: then nothing is given up.
+5. Without mail there is a turn only where the wake itself is the reason (a beat), and only as the run's first.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from mind_body.matrix.outside import quote
 from mind_body.mind.records import Heard
 from mind_body.mind.turning import Mail
 
 MESSAGES_MAX = 50
 LOST_MAX = 3
 """Lost turns after which a message is tried alone."""
+FAULTS_MAX = 3
+"""Faults after which a message goes behind others; twice as many, and it may be to blame."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +46,26 @@ def next_batch(mail: Sequence[Mail], granted: Sequence[str], *, beat: bool, wind
     eligible = sorted((one for one in mail if one.conversation in granted), key=lambda one: one.heard.seq)
     if not eligible:
         return Batch(granted[0], ()) if beat and granted else None
-    first = eligible[0]
-    if first.lost >= LOST_MAX:
-        return Kills(first) if first.killed_alone else Batch(first.conversation, (first.heard,))
-    waiting = [one for one in eligible if one.conversation == first.conversation]
-    together = takewhile(lambda one: one.lost < LOST_MAX, waiting)
+    first = min(eligible, key=lambda one: (_is_stuck(one), one.heard.seq))
+    if _is_to_blame(first):
+        return Kills(first)
+    waiting = [one for one in eligible if one.conversation == first.conversation and _is_stuck(one) == _is_stuck(first)]
+    together = [first] if _goes_alone(first) else takewhile(lambda one: not _goes_alone(one), waiting)
     return Batch(first.conversation, _fitting([one.heard for one in together], window_tokens // 4))
+
+
+def _is_stuck(mail: Mail) -> bool:
+    return mail.faults >= FAULTS_MAX
+
+
+def _goes_alone(mail: Mail) -> bool:
+    return mail.lost >= LOST_MAX or (_is_stuck(mail) and mail.proven)
+
+
+def _is_to_blame(mail: Mail) -> bool:
+    if mail.lost >= LOST_MAX and mail.killed_alone:
+        return True
+    return mail.faults >= 2 * FAULTS_MAX and mail.proven and mail.faulted_alone
 
 
 def charged(text: str) -> int:
@@ -68,7 +88,7 @@ def fitting_context(lines: Sequence[Heard], *, lines_max: int = 20, bytes_max: i
     taken: list[Heard] = []
     left = bytes_max
     for heard in list(lines)[::-1][:lines_max]:
-        left -= charged(heard.body)
+        left -= charged(quote(heard.body))  # as it is shown: every line has its mark
         if left < 0:
             break
         taken.append(heard)

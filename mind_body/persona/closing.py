@@ -1,7 +1,11 @@
 """Loop: from answers to a closed turn (T3b), in one transaction or not at all.
 
-In it, in this order: the turn by compare-and-set on run and holder (else everything is discarded), the session's figures, what is
-said, what her Self is asked, the pauses, who is told, and, where the turn ends the run, the run.
+In it, in this order: whether the rooms that she speaks into are still of this conversation, the turn by compare-and-set on run and
+holder (else everything is discarded), the session's figures, what is said, what her Self is asked, the pauses, who is
+told, and, where the turn ends the run, the run.
+
+A room that became another conversation meanwhile (a DM that gained a third member) is not told what was meant for the one before:
+nothing is said, the mail stays, and is taken again in the conversation that it now belongs to.
 """
 
 from dataclasses import dataclass, field
@@ -13,11 +17,12 @@ from mind_body.matrix.notices import NoticeKey, render_notice
 from mind_body.matrix.speech import render_reaction, render_say
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.records import NewSaid, TurnState
+from mind_body.mind.rooms import read_room
 from mind_body.mind.runs import clear_pause, end_run, read_pauses, set_pause
 from mind_body.mind.sessions import end_session, record_use
 from mind_body.mind.store import Transaction
 from mind_body.mind.turning import SessionUse, TurnEnd
-from mind_body.mind.turns import close_turn
+from mind_body.mind.turns import close_turn, read_mail
 from mind_body.model.session import Failed, Limited, Outcome, TurnResult
 from mind_body.persona.opening import Opened, Place
 from mind_body.persona.outcomes import (
@@ -51,7 +56,7 @@ class Course:
     work: Asked = NOTHING_ASKED
     """What it asked of her Self, once it is recorded."""
     gone: bool = False
-    """The provider no longer has the session: it is ended, the run goes on, and the rows are taken again at once."""
+    """Nobody goes on in this session: it is ended, the run goes on, and the rows are taken again at once."""
 
 
 def close_with(place: Place, opened: Opened, course: Course, now: int) -> bool:
@@ -60,6 +65,9 @@ def close_with(place: Place, opened: Opened, course: Course, now: int) -> bool:
     end = _turn_end(course)
     crash_point("persona.model-answered")
     with place.mind.write() as tx:
+        if _has_moved(tx, opened, course):
+            course.outcome, course.read, course.gone = Failed("fault", now, MOVED), None, True
+            rows, end = [], _turn_end(course)
         if not close_turn(tx, opened.turn_id, opened.run.id, holder=place.holder, end=end, now=now):
             return False
         _record_session(tx, place, opened, course, now)
@@ -86,6 +94,15 @@ def outcome_word(outcome: Outcome) -> str:
 
 
 STOPPED = "the persona was told to stop"
+MOVED = "the room became another conversation while she answered"
+
+
+def _has_moved(tx: Transaction, opened: Opened, course: Course) -> bool:
+    if course.read is None:
+        return False
+    room_ids = {say.room_id for say in course.read.say} | {react.room_id for react in course.read.react}
+    rooms = [read_room(tx, room_id) for room_id in room_ids]
+    return any(room is not None and room.conversation != opened.batch.conversation for room in rooms)
 
 
 def _render_rows(opened: Opened, course: Course) -> list[NewSaid]:
@@ -140,7 +157,7 @@ def _record_session(tx: Transaction, place: Place, opened: Opened, course: Cours
 def _settle_pauses(tx: Transaction, place: Place, opened: Opened, course: Course, now: int) -> None:
     outcome = course.outcome
     if course.gone:
-        end_session(tx, opened.plan.session_id, "session gone", now)
+        end_session(tx, opened.plan.session_id, reason_of(course.outcome) or "session gone", now)
         return
     if state_of(outcome) in {TurnState.REPLIED, TurnState.UNREADABLE, TurnState.REFUSED}:
         for cause in PASSING:
@@ -149,7 +166,8 @@ def _settle_pauses(tx: Transaction, place: Place, opened: Opened, course: Course
     pause = plan_pause(outcome, read_pauses(tx), now)
     if pause is not None:
         set_pause(tx, pause)
-    tells = plan_tell(outcome, pause, opened.batch.mail, now)
+    waiting = [mail.heard for mail in read_mail(tx, opened.run.conversations)]
+    tells = plan_tell(outcome, pause, waiting, now)
     admit_said(tx, [_notice(place, tell) for tell in tells], None, now)
     if ends_run(course):
         end_run(tx, opened.run.id, place.holder, outcome_word(outcome), reason_of(outcome) or "", now)

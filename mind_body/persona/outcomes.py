@@ -5,7 +5,7 @@
 3. What only the operator can mend is tried again at most once an hour.
 4. A hold is no pause: the brake is asked anew before every wake.
 5. People who wait are told once: at a limit of some seconds, at the third failure in a row, at once where only the
-   operator can mend it. "Once" is by the oldest message that waits in their room.
+   operator can mend it, in every room that the run was opened for. "Once" is by the oldest message that waits in their room.
 """
 
 from collections.abc import Sequence
@@ -89,7 +89,7 @@ def plan_pause(outcome: Outcome, pauses: Sequence[Pause], now: int) -> Pause | N
             strikes = _strikes(kind, pauses)
             backoff = min(BACKOFF_MS * 2 ** min(strikes - 1, 16), BACKOFF_MAX_MS)
             hopeless = OPERATOR_WAIT_MS if retry_at is None and kind != "budget" else 0
-            return Pause(kind, max(retry_at or 0, now + max(backoff, hopeless)), reason, strikes)
+            return Pause(kind, max(retry_at or 0, now + max(backoff, hopeless)), reason, strikes, since=now)
         case _:
             return None
 

@@ -1,7 +1,8 @@
 """Rule: what is put before her: the frozen system part, and the input of one turn (design §6).
 
 1. System part: doctrine, persona, and a fixed explanation. It is frozen when a session opens; nothing in it ever depends on time,
-   money or people.
+   money or people. A small model gets the explanation, one sentence, first: it goes on from what it read last, so that
+   examples which end a persona stay its last word.
 2. Turn: what changed, why she is awake, then context and mail, in the mind's order. Appended once, never rewritten.
 3. Outside text keeps to its frame (see `outside`), and whoever speaks is attributed: room, user id, name, role. An age stands only
    with what comes late, because most mail does not and every figure costs.
@@ -49,7 +50,8 @@ _HOW_ACT = {
     "turn that asks for it.",
 }
 
-_HOW_SMALL = "People talk to you in a chat. Answer in one or two short, friendly sentences."
+_HOW_SMALL = "People talk to you in a chat."
+"""How long an answer may be is the grammar's to say: told as well, a model of 135M answered worse."""
 
 _WHY = {
     "operator": "Your operator addressed you.",
@@ -104,13 +106,14 @@ def render_instructions(
     me: Persona, doctrine: Sequence[str], persona: str, acts: Sequence[str], *, workspaces: Sequence[str] = ()
 ) -> str:
     """The frozen system part. `workspaces`: those that the operator has named."""
+    own = [*(text.strip() for text in doctrine), persona.strip()]
     if me.small:
-        how = _HOW_SMALL
+        parts = [_HOW_SMALL, *own]
     else:
         named = f" (known here: {', '.join(workspaces)})" if workspaces else ""
         told = "\n".join(_HOW_ACT[act].replace("{workspaces}", named) for act in acts)
-        how = _HOW.format(name=me.name, user=safe_id(me.user_id), acts=told)
-    return "\n\n".join(part for part in (*(text.strip() for text in doctrine), persona.strip(), how) if part)
+        parts = [*own, _HOW.format(name=me.name, user=safe_id(me.user_id), acts=told)]
+    return "\n\n".join(part for part in parts if part)
 
 
 def render_input(me: Persona, scene: Scene) -> str:

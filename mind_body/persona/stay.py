@@ -104,7 +104,7 @@ class Sitter:
             case ClosedAsFailed(heard):
                 journal.note(
                     "message.failed",
-                    "A message that ended her process again and again was closed as failed; its room is told.",
+                    "A message that every attempt failed with was closed; its room is told.",
                     level="error",
                     RUN=run.id,
                     MESSAGES=heard.handle,

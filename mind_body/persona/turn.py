@@ -6,7 +6,8 @@
    be silent when addressed. One repair in all.
 3. Whatever ends a turn is recorded, also when this process is told to stop. What is not recorded is a turn whose process died; the
    heartbeat finds it and marks it lost.
-4. One journal line per turn, with its figures. Never a word of what was said.
+4. An answer that was paid for is not thrown away because the disk is full for a minute: T3b is tried again, for about two.
+5. One journal line per turn, with its figures. Never a word of what was said.
 """
 
 from collections.abc import Awaitable, Callable
@@ -17,7 +18,7 @@ import trio
 from mind_body.clock import now_ms
 from mind_body.control.effective import Control, Held
 from mind_body.control.files import read_control
-from mind_body.errors import CredentialError, MindBodyError, OperatorError, SessionGone
+from mind_body.errors import CredentialError, MindBodyError, OperatorError, SessionGone, StorageError
 from mind_body.mind.acks import admit_ack, is_acked
 from mind_body.mind.turns import read_shown
 from mind_body.model.session import Failed, ModelSession, Outcome, Reply, TurnResult, Unreadable
@@ -35,6 +36,8 @@ BRAKE_S = 1.0
 WHY_MAX = 500
 """Characters of a fault that a repair quotes."""
 OPEN_FAULT_MS = 15_000
+RECORD_AGAIN_S = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 30.0, 30.0)
+"""Waits between two tries of a T3b that the disk refuses."""
 SILENT = "you were addressed, so say something"
 
 
@@ -75,8 +78,8 @@ class TurnTaker:
             if is_cancellation(error):
                 self._record(opened, course)
             raise
-        recorded = self._record(opened, course)
-        if not recorded or not self._is_in_step(course):
+        recorded = await self._record_when_possible(opened, course)
+        if not recorded or course.gone or not self._is_in_step(course):
             await self._sessions.drop(opened.plan.session_id)
         return Taken(course.outcome, ends_run(course), course.work) if recorded else Taken(None, run_over=True)
 
@@ -167,6 +170,18 @@ class TurnTaker:
         if isinstance(verdict, Read) and not verdict.say and opened.batch.mail and never_silent:
             return SILENT
         return None
+
+    async def _record_when_possible(self, opened: Opened, course: Course) -> bool:
+        for wait_s in RECORD_AGAIN_S:
+            try:
+                return self._record(opened, course)
+            except StorageError as error:
+                self.place.journal.note(
+                    "turn.not-recorded", f"A turn could not be recorded yet: {error}.", level="error", TURN=opened.turn_id
+                )
+            await trio.sleep(wait_s)
+            self._progress()
+        return self._record(opened, course)
 
     def _record(self, opened: Opened, course: Course) -> bool:
         recorded = close_with(self.place, opened, course, now_ms())

@@ -6,7 +6,7 @@
 3. A hand-off is the answer to a flush, as it is; only one that is too long is cut, and says so.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import assert_never
 
 from mind_body.control.people import is_operator
@@ -61,16 +61,12 @@ class Start:
     people: PeopleConfig
     room: Room | None
     """Where it was asked for."""
-    campaign: str = ""
-    """The campaign's text, where the work belongs to one."""
     handoff: Handoff | None = None
     """What the last run on this workspace left, where the session does not know it by itself."""
     goes_on: bool = False
     """The session has worked here before."""
     unfinished: bool = False
     """This work was begun by an earlier run."""
-    said_meanwhile: tuple[Steer, ...] = field(default=())
-    """What people wrote after the run before was told nothing more."""
 
 
 def render_start(start: Start) -> str:
@@ -78,10 +74,8 @@ def render_start(start: Start) -> str:
     parts = [
         "" if start.goes_on else _WHO_YOU_ARE.format(mind=start.mind),
         _heading("The work", _asked(start), quote(start.work.brief)),
-        _heading(f"The campaign {start.work.campaign}", quote(start.campaign)) if start.work.campaign else "",
         _heading("The workspace", _workspace(start)),
         _heading("What the last session here left", _origin(start.handoff), quote(start.handoff.text)) if start.handoff else "",
-        "\n\n".join(render_steer(steer, start.people) for steer in start.said_meanwhile),
         _HOW_TO_END,
     ]
     return "\n\n".join(part for part in parts if part)
@@ -122,8 +116,9 @@ def _heading(title: str, *lines: str) -> str:
 
 def _asked(start: Start) -> str:
     work = start.work
+    campaign = f" It belongs to the campaign {safe_id(work.campaign)}." if work.campaign else ""
     again = " It was begun before and is not done: go on with it." if start.unfinished else ""
-    return f"Asked for by {_who(work.asked_by, start.people)}, {_where(start.room)}.{again}"
+    return f"Asked for by {_who(work.asked_by, start.people)}, {_where(start.room)}.{campaign}{again}"
 
 
 def _who(user_id: str, people: PeopleConfig) -> str:

@@ -92,7 +92,9 @@ class Bench:
                 self._files.check_resumable(opening.session.id, leaf or "")
             except SessionGone as error:
                 return Taken(self.begin(workspace, dial, str(error)), "fresh", str(error))
-            return Taken(self._start(opening.session.id, binding, dial, resume=True, sent=sent), "resumed", "at its cursor")
+            worker = self._start(opening.session.id, binding, dial, resume=True, sent=sent)
+            worker.meter.prefix_tokens = opening.session.prefix_tokens
+            return Taken(worker, "resumed", "at its cursor")
         reason = opening.reason if isinstance(opening, Fresh) else "its child is gone"
         return Taken(self.begin(workspace, dial, reason), "fresh", reason)
 

@@ -15,6 +15,10 @@ from tests.real.parts.scene import Scene
 from tests.real.parts.synapse import Homeserver, open_homeserver
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.get_closest_marker("early") is None)
+
+
 @pytest.fixture(scope="session")
 def homeserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homeserver]:
     """One real Synapse without rate limits for all tests of the session; each test makes its own users and rooms."""

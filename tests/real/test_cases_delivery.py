@@ -1,10 +1,11 @@
 """The field's delivery faults (rows D1 to D8), with the real Synapse, the organs under `mind up`, a person elsewhere."""
 
 import signal
+import threading
 
 import pytest
 
-from tests.real.parts.chat_api import answer_with, slow
+from tests.real.parts.chat_api import answer_with, held
 from tests.real.parts.echo import echo
 from tests.real.parts.house import House
 from tests.real.parts.scene import wait_until
@@ -191,11 +192,14 @@ def test_d7_she_never_answers_herself_from_any_device(house: House) -> None:
 def test_d8_five_messages_during_a_busy_turn_are_answered_together(house: House) -> None:
     house.scene.up()
     room = house.direct()
-    house.api.script(slow(1.5, answer_with(echo)))
+    thought = threading.Event()
+    house.api.script(held(thought, answer_with(echo)))
     house.bob.send(room, "first")
     house.api.wait_for(1)
     for n in range(5):
         house.bob.send(room, f"<{n}>")
+    house.scene.wait_rows("ada", "all of it to be heard", "SELECT 1 FROM heard WHERE body LIKE '<%'", count=5)
+    thought.set()
     assert house.answers(room, 2) == ["re: first", "re: <0> <1> <2> <3> <4>"]
     house.rest()
     assert len(house.api.requests) == 2

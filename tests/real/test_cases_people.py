@@ -1,10 +1,11 @@
 """Who is meant, who may, and what people see: rows W1 and W3, X3, and the manners of an answer in rooms, threads and DMs."""
 
+import threading
 from typing import Any
 
 import pytest
 
-from tests.real.parts.chat_api import answer_with, fault, prose, reply, slow
+from tests.real.parts.chat_api import answer_with, fault, held, prose, reply, slow
 from tests.real.parts.echo import echo
 from tests.real.parts.house import House
 from tests.real.parts.person import Event
@@ -169,7 +170,8 @@ def test_an_encrypted_room_is_met_with_one_honest_sentence(house: House) -> None
 def test_edits_and_redactions_before_the_turn_are_what_she_reads(house: House) -> None:
     house.scene.up()
     room = house.direct()
-    house.api.script(slow(1.0, answer_with(echo)))
+    thought = threading.Event()
+    house.api.script(held(thought, answer_with(echo)))
     house.bob.send(room, "hold her attention")
     house.api.wait_for(1)
     first = house.bob.send(room, "a slip of the pen")
@@ -179,9 +181,12 @@ def test_edits_and_redactions_before_the_turn_are_what_she_reads(house: House) -
         room, {**new, "body": "* what I meant", "m.new_content": new, "m.relates_to": {"rel_type": "m.replace", "event_id": first}}
     )
     house.bob.redact(room, gone)
+    house.bob.send(room, "that is all")
+    house.scene.wait_rows("ada", "all of it to be heard", "SELECT 1 FROM heard WHERE body = 'that is all'")
+    thought.set()
     house.answers(room, 2)
     house.rest()
-    assert house.bob.texts(room, house.her) == ["re: hold her attention", "re: what I meant"]
+    assert house.bob.texts(room, house.her) == ["re: hold her attention", "re: what I meant that is all"]
 
 
 def test_held_she_hears_and_does_nothing_and_released_she_answers(house: House) -> None:

@@ -95,14 +95,14 @@ class Bed:
 @asynccontextmanager
 async def opened(home: Home, api: MessagesApi, **changes: Any) -> AsyncIterator[Bed]:
     fields: dict[str, Any] = {"provider": "claude", "model": "claude-sonnet-4-5", "base_url": api.url, "credential": "api-key"}
-    config = ModelConfig(**{**fields, "timeout_s": 20, **changes})
+    config = ModelConfig(**{**fields, "timeout_s": 60, **changes})
     journal = Journal("persona", "ada")
     lease = Lease(home, "ada", journal)
     lease.open_run("run-1", 0)
     make = open_claude(
         home, "ada", config, prices=read_prices(), purse=lease, credential=lambda: lease.borrow().secret, journal=journal
     )
-    with trio.fail_after(90):
+    with trio.fail_after(180):
         async with make as provider:
             yield Bed(home, provider, lease)
 

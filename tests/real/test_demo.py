@@ -15,7 +15,7 @@ import pytest
 
 from tests.parts_present import require_part
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.early, pytest.mark.xdist_group("local-model")]
 DEADLINE_S = 300
 
 

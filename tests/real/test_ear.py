@@ -55,6 +55,23 @@ def join_room(scene: Scene, person: Person, her: str, **how: Any) -> str:
     return room
 
 
+def test_an_upgraded_room_is_followed_and_a_dm_stays_one(scene: Scene, mouth: Organ) -> None:
+    her = scene.add_mind("ada")
+    bob = scene.person()
+    mouth.start()
+    wait_synced(scene)
+    public, dm = join_room(scene, bob, her, public=True), join_room(scene, bob, her, direct=True)
+    for old, text in ((public, "here we go on"), (dm, "and we here")):
+        new = bob.call("POST", f"/rooms/{old}/upgrade", json={"new_version": "11"})["replacement_room"]
+        if old == dm:
+            bob.invite(new, her)  # as clients do; the homeserver lets nobody in by itself
+        scene.wait_joined("ada", new)
+        bob.say_to(new, her, text)
+        assert wait_body(scene, new, text)["standing"] == "mail"
+    (known,) = scene.rows("ada", "SELECT conversation FROM room WHERE room_id = ?", new)
+    assert known["conversation"] == f"direct:{new}"
+
+
 def test_the_first_sync_is_history_and_says_nothing(scene: Scene, mouth: Organ, homeserver: Homeserver) -> None:
     her = scene.add_mind("ada")
     bob = scene.person()

@@ -1,3 +1,4 @@
+import shutil
 import subprocess
 import sys
 import time
@@ -32,16 +33,23 @@ def test_a_homeserver_ends_with_its_test_even_when_that_is_killed() -> None:
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    url, _directory = ended.stdout.split()
-    deadline = time.monotonic() + 10
-    while True:
+    url, directory = ended.stdout.split()
+    try:
+        assert _is_gone(url, 10), "it lives on"
+    finally:
+        shutil.rmtree(directory)
+
+
+def _is_gone(url: str, deadline_s: float) -> bool:
+    deadline = time.monotonic() + deadline_s
+    while time.monotonic() < deadline:
         try:
             httpx.get(f"{url}/_matrix/client/versions", trust_env=False, timeout=1)
         except httpx.ConnectError:
-            return
+            return True
         except httpx.TransportError:
             pass
-        assert time.monotonic() < deadline, "it lives on"
+    return False
 
 
 def test_the_real_limits_and_tokens_that_end_can_be_had(start_homeserver: Callable[..., Homeserver]) -> None:

@@ -50,7 +50,7 @@ from tests.real.parts import chat_api
 from tests.real.parts.chat_api import ChatApi, open_chat_api
 from tests.real.parts.messages_api import MessagesApi, Structured, scripted_messages_api
 
-pytestmark = pytest.mark.real
+pytestmark = [pytest.mark.real, pytest.mark.early, pytest.mark.xdist_group("local-model")]
 
 SCHEMA = {
     "type": "object",
@@ -123,7 +123,7 @@ CHAT_FAULTS: dict[str, chat_api.Step] = {
 
 
 def chat_rig(api: ChatApi) -> Rig:
-    config = ModelConfig(provider="openai", model="scripted", base_url=api.base_url, timeout_s=20)
+    config = ModelConfig(provider="openai", model="scripted", base_url=api.base_url, timeout_s=60)
 
     async def hold() -> Callable[[], None]:
         api.script(chat_api.slow(3600, chat_api.reply({"say": "too late"})))
@@ -196,7 +196,7 @@ def claude_rig(api: MessagesApi, root: Path) -> Rig:
     """The real CLI in its sandbox, before a scripted Messages API with a simulated cache. Its faults are in test_claude.py."""
     require_part("claude")
     require_part("bubblewrap")
-    home, config = directory_home(root, root / "r"), ModelConfig(provider="claude", base_url=api.url, timeout_s=20)
+    home, config = directory_home(root, root / "r"), ModelConfig(provider="claude", base_url=api.url, timeout_s=60)
 
     def make(purse: RecordingPurse) -> AbstractAsyncContextManager[Provider]:
         journal = Journal("persona", "ada")
@@ -541,7 +541,7 @@ async def test_the_local_model_dies_with_its_persona_also_by_kill_9() -> None:
     ended = await trio.run_process([sys.executable, "-c", PERSONA], capture_stdout=True, check=False, cwd=Path(__file__).parents[2])
     assert ended.returncode == -signal.SIGKILL
     pid = int(ended.stdout)
-    with trio.fail_after(5):
+    with trio.fail_after(20):
         while resident_mb(pid) is not None and resident_mb(pid) != 0:
             await trio.sleep(0.02)
 

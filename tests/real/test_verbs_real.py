@@ -61,6 +61,19 @@ def test_new_tries_her_password_before_a_file_is_written(homeserver: Homeserver,
         assert password not in told.stderr
 
 
+def test_an_address_without_a_homeserver_is_a_mistake_and_no_outage(homeserver: Homeserver, tmp_path: Path) -> None:
+    account = homeserver.register(homeserver.unique("ada"))
+    (tmp_path / "password").write_text(account.password)
+    told = _new(
+        homeserver, tmp_path / "home", account.user_id, "--password-file", str(tmp_path / "password"),
+        "--homeserver", f"{homeserver.base_url}/elsewhere",
+    )  # fmt: skip
+    assert told.returncode == 78
+    assert "no Matrix homeserver is at" in told.stderr
+    assert ".well-known/matrix/client" in told.stderr
+    assert not find_home(str(tmp_path / "home")).mind_file("ada").exists()
+
+
 def test_a_token_of_somebody_else_is_refused(homeserver: Homeserver, tmp_path: Path) -> None:
     other = homeserver.register(homeserver.unique("eve"))
     (tmp_path / "token").write_text(other.token)

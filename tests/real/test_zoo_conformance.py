@@ -72,6 +72,7 @@ class Bed:
         self.events: list[Event] = []
         self.seen = Seen(launch.session_id, 0)
         self.meter = Meter()
+        self.said: set[str] = set()
         self._news = trio.Event()
         child.on_event, child.on_change = self._see, self._wake
 
@@ -100,13 +101,14 @@ class Bed:
 
     def say(self, text: str) -> str:
         uuid = new_session_uuid()
+        self.said.add(uuid)
         self.seen.wrote(uuid)
         self.child.put(render_user(text, uuid))
         return uuid
 
     async def result(self, count: int = 1) -> Result:
         found = await self.until("a result", lambda: results if len(results := self.of(Result)) >= count else None)
-        await self.until("its end", lambda: not self.seen.busy and self.of(Lifecycle)[-1].state in DONE)
+        await self.until("its end", lambda: not self.seen.busy and self._done() >= self.said)
         assert isinstance(found[-1], Result)
         return found[-1]
 
@@ -115,6 +117,9 @@ class Bed:
             request_id, lambda: next((one for one in self.of(ControlResponse) if one.request_id == request_id), None)
         )
         return found
+
+    def _done(self) -> set[str]:
+        return {one.user_uuid for one in self.of(Lifecycle) if one.state in DONE}
 
     def of(self, shape: type[Event]) -> list[Any]:
         return [event for event in self.events if isinstance(event, shape)]

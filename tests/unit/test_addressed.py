@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind_body.matrix.addressed import Verdict, judge_address
-from mind_body.matrix.wire import Message, parse_event
+from mind_body.matrix.events import Message
+from mind_body.matrix.parse import parse_event
 from tests.bodies import W1_BODIES, Body
 
 HER = "@ada:example.org"

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind_body.control.people import may_start, may_steer
 from mind_body.matrix.outside import MARK
 from mind_body.mind.follow_ups import admit_follow_up, open_self_run, read_follow_up
 from mind_body.mind.outbox import read_said
@@ -18,6 +19,7 @@ from mind_body.mind.steers import read_queued_steers
 from mind_body.mind.work_records import FATES, SelfRunEnd
 from mind_body.persona.opening import Nothing, Opened
 from mind_body.persona.reply import Read, Unread, read_reply, reply_schema
+from mind_body.persona.roles import role_of
 from mind_body.persona.work_acts import BRIEF_MAX, WORK_ACTS, acts_of, is_trusted, named_in
 from mind_body.settings import PeopleConfig
 from tests.builders import NOW, insert_room, make_config
@@ -150,6 +152,13 @@ def test_only_who_may_start_work_and_she_herself_leave_a_session_trusted() -> No
     assert is_trusted({"@op:x", "@m:x", "@ada:x"}, people, "@ada:x")
     for other in ("@s:x", "@e:x", None):
         assert not is_trusted({"@m:x", other}, people, "@ada:x")
+
+
+def test_who_may_start_or_steer_work_is_a_member_to_her_and_an_operator_may_both() -> None:
+    people = PeopleConfig(operators=("@op:x",), may_start=("@m:x",), may_steer=("@s:x",))
+    assert [role_of(one, people) for one in ("@op:x", "@m:x", "@s:x", "@e:x")] == ["operator", "member", "member", "person"]
+    assert [may_start(one, people) for one in ("@op:x", "@m:x", "@s:x", "@e:x")] == [True, True, False, False]
+    assert [may_steer(one, people) for one in ("@op:x", "@m:x", "@s:x", "@e:x")] == [True, False, True, False]
 
 
 def test_whose_words_a_rehydration_carries_cannot_be_forged_by_them() -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind_body.matrix.outside import quote
 from mind_body.mind.records import Heard, HeardState, Standing
 from mind_body.mind.turning import Mail
 from mind_body.persona.batch import LOST_MAX, MESSAGES_MAX, Batch, Kills, charged, fitting_context, next_batch
@@ -108,10 +109,10 @@ def test_a_wake_without_mail_is_a_turn_only_for_a_beat() -> None:
     assert next_batch([], ["open"], beat=True, window_tokens=WINDOW) == Batch("open", ())
 
 
-@given(st.lists(st.text(max_size=3_000), max_size=40))
+@given(st.lists(st.text(max_size=3_000) | st.just("\n" * 3_000), max_size=40))
 def test_context_is_the_newest_lines_that_fit_whole_and_in_order(bodies: list[str]) -> None:
     lines = [replace(make_mail(seq).heard, body=body, standing=Standing.CONTEXT) for seq, body in enumerate(bodies, start=1)]
     taken = fitting_context(lines)
     assert list(taken) == lines[len(lines) - len(taken) :]
     assert len(taken) <= 20
-    assert sum(charged(heard.body) for heard in taken) <= 16 * 1024
+    assert sum(charged(quote(heard.body)) for heard in taken) <= 16 * 1024

@@ -128,7 +128,8 @@ def test_every_kind_of_no_is_its_own_answer() -> None:
     assert no(529, {"retry-after": "2"}) == Failed("overloaded", NOW + 2_000, "HTTP 529")
     assert no(404, message="no such model") == Failed("fault", None, "HTTP 404: no such model")
     assert isinstance(no(400, type="exceed_context_size_error"), Refused)
-    assert no(400, message="your text 'private words' is bad") == Failed("fault", None, "HTTP 400")
+    assert no(400, message="your text 'private words' is bad") == Failed("fault", NOW + FAULT_WAIT_MS, "HTTP 400")
+    assert no(405) == Failed("fault", None, "HTTP 405")
 
 
 def test_an_error_inside_a_200_is_an_error() -> None:

@@ -86,6 +86,9 @@ def test_a_429_says_how_long_in_its_body_or_its_header_or_five_seconds() -> None
     assert waits(b"", {"Retry-After": "9"}) == 9000
     assert waits(b"", {"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"}) == 5000
     assert waits(b'{"retry_after_ms": true}', {}) == 5000
+    assert waits(b'{"retry_after_ms": 900000000000}', {}) == waits(b"", {"Retry-After": "86400"}) == 3_600_000, (
+        "an hour is the most"
+    )
 
 
 @given(

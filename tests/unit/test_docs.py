@@ -1,10 +1,15 @@
 """The docs say what is there: every verb, setting, crash point and record, and no link into nothing."""
 
+import ast
+import importlib
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from mind_body import errors
 from mind_body.cli.main import VERBS
 from mind_body.crash import POINTS
 from mind_body.mind.schema import MIGRATIONS
@@ -13,6 +18,8 @@ from mind_body.settings import HostConfig, MindConfig, Settings
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WORDS = {page: page.read_text() for page in PAGES}
+OPERATING = WORDS[ROOT / "docs" / "operating.md"]
+KIND = re.compile(r"[a-z]+\.[a-z-]+")
 
 
 def _settings() -> list[tuple[str, str, object]]:
@@ -26,6 +33,69 @@ def _settings() -> list[tuple[str, str, object]]:
             else:
                 found.append(("## config.toml", name, field.default))
     return found
+
+
+def _journal_kinds() -> Iterator[str]:
+    """Every kind that some module notes: what is written out in a call of `note` or `_note`, and the two tables of kinds."""
+    for path in sorted((ROOT / "mind_body").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and _name_of(node.func) in {"note", "_note"}:
+                for argument in node.args[:2]:
+                    yield from (text for text in _strings(argument) if KIND.fullmatch(text))
+    telling = ast.parse((ROOT / "mind_body" / "persona" / "telling.py").read_text())
+    yield from (text for text in _strings(telling) if re.fullmatch(r"turn\.[a-z-]+", text))
+    hows = re.findall(r'^        "([a-z]+)": f?"', (ROOT / "mind_body" / "mouth" / "tell.py").read_text(), re.MULTILINE)
+    assert "mail" in hows
+    yield from (f"heard.{how}" for how in hows)
+
+
+def _name_of(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
+
+
+def _strings(tree: ast.AST) -> Iterator[str]:
+    return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _json_keys() -> list[tuple[str, str]]:
+    """(verb, key) of every `JSON: …` in a verb's help."""
+    found = []
+    for verb, (module, name, _) in VERBS.items():
+        command = getattr(importlib.import_module(module), name)
+        assert isinstance(command, click.Command)
+        told = (command.help or "").partition("JSON: ")[2]
+        bare = re.sub(r"\([^(){}]*\)|\"[^\"]*\"", "", told)
+        found += [(verb, key) for key in sorted(set(re.findall(r"\b[a-z][a-z_]+\b", bare)) - {"and", "by", "null", "or", "what"})]
+    return found
+
+
+def test_every_journal_kind_is_in_the_table_and_no_other() -> None:
+    table = OPERATING.partition("## The journal")[2]
+    told = {kind for line in table.splitlines() if line.startswith("| `") for kind in KIND.findall(line.split("|")[1])}
+    assert told == set(_journal_kinds())
+
+
+@pytest.mark.parametrize(("verb", "key"), _json_keys())
+def test_every_json_key_of_the_help_is_documented(verb: str, key: str) -> None:
+    row = next(line for line in OPERATING.partition("## JSON")[2].splitlines() if line.startswith(f"| `{verb}` |"))
+    assert f"`{key}`" in row
+
+
+def test_every_exit_code_is_documented() -> None:
+    codes = {str(value) for name, value in vars(errors).items() if name.startswith("EXIT_")}
+    assert codes == set(re.findall(r"^\| `(\d+)` \|", OPERATING, re.MULTILINE))
+
+
+@pytest.mark.parametrize("folder", ["probes", "units"])
+def test_every_probe_and_unit_is_described(folder: str) -> None:
+    told = (ROOT / folder / "README.md").read_text()
+    for path in (ROOT / folder).iterdir():
+        assert path.name in {"README.md", "__pycache__", "__init__.py"} or f"`{path.name}" in told, path.name
+
+
+def test_every_decision_is_in_the_list() -> None:
+    pages = {path.name for path in (ROOT / "docs" / "decisions").glob("*.md")} - {"README.md"}
+    assert set(re.findall(r"\]\(([a-z0-9-]+\.md)\)", WORDS[ROOT / "docs" / "decisions" / "README.md"])) == pages
 
 
 @pytest.mark.parametrize("verb", VERBS)

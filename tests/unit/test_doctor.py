@@ -54,6 +54,14 @@ def _hot_dial(home: Home) -> None:
     (home.control_dir("ada") / "dial.toml").write_text("heat = 99.0\n")
 
 
+def _misspelt_brake(home: Home) -> None:
+    (home.control_dir("ada") / "brake.toml").write_text('state = "releasd"\n')
+
+
+def _misspelt_prices(home: Home) -> None:
+    (home.etc / "prices.toml").write_text("as_off = 3\n")
+
+
 def _encrypted_room(home: Home) -> None:
     mind = open_mind(home.mind_db("ada"))
     with mind.write() as tx:
@@ -71,7 +79,9 @@ BROKEN = [
     (_host_typo, "configuration", "did you mean `look_s`?", "edit"),
     (_open_secret, "ada: credentials", "chmod 600", "mend"),
     (_no_persona, "ada: persona", "ada.md", "write"),
-    (_writable_brake, "ada: brake and dial", "writable by others", "chmod"),
+    (_writable_brake, "ada: brake and dial", "chmod go-w", "as it says"),
+    (_misspelt_brake, "ada: brake and dial", "'held' or 'released'", "mind brake hold ada"),
+    (_misspelt_prices, "prices", "did you mean `as_of`?", "prices.toml"),
     (_hot_dial, "ada: brake and dial", "heat", "mind dial ada"),
     (_encrypted_room, "ada: encrypted rooms", "Secrets", "Element"),
 ]

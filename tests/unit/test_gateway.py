@@ -402,3 +402,22 @@ async def test_a_credential_that_is_refused_twice_is_not_tried_again(api: Messag
         bed.grant("run", whole_run=True)
         told = [(await bed.ask()).headers.get("x-should-retry") for _ in range(4)]
     assert told == [None, "false", "false", None]
+
+
+async def test_an_answer_that_the_child_hung_up_on_is_still_what_it_was_and_costs_what_it_cost(api: MessagesApi) -> None:
+    gate = threading.Event()
+    api.script(Held(gate, Structured({"say": []}, USAGE)))
+    async with opened(api.url) as bed:
+        grant = bed.grant()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(bed.ask)
+            while not api.requests:
+                await trio.sleep(0.01)
+            nursery.cancel_scope.cancel()
+        gate.set()
+        while not bed.purse.settled:
+            await trio.sleep(0.01)
+        (passed,) = grant.passed
+        assert (passed.broken, passed.metered.complete, passed.metered.stop_reason) == (None, True, "tool_use")
+        assert bed.purse.settled == [("c1", passed.metered.usage, passed.cost_micro_usd)]
+        assert (await bed.ask()).status_code == 403, "the turn has had its answer"

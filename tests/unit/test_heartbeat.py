@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import trio
 
+from mind_body.clock import now_ms
 from mind_body.control.files import read_control
 from mind_body.heartbeat.look import Heartbeat
 from mind_body.home import Home
@@ -120,6 +121,23 @@ async def test_releasing_the_brake_or_turning_the_dial_ends_a_pause_that_an_oper
     await scene.look(NOW + 5_000)
     assert scene.live() is None, "a limit is nobody's to lift"
     await scene.look(LATER)
+    assert scene.live() is not None
+
+
+@pytest.mark.parametrize("file", ["mind", "key"])
+async def test_a_corrected_key_or_configuration_ends_a_pause_by_itself(scene: Scene, file: str) -> None:
+    path = scene.home.mind_file("ada") if file == "mind" else scene.home.model_key("ada")
+    await scene.look(began := now_ms())
+    with scene.mind.write() as tx:
+        set_pause(tx, Pause("authentication", began + 3_600_000, "HTTP 401", 1, since=began))
+    scene.hear(began - 10_000)
+    await scene.look(began)
+    assert scene.live() is None
+    while now_ms() <= began:
+        await trio.sleep(0.001)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(path.read_text() + "\n" if file == "mind" else "the right one")
+    await scene.look(now_ms() + 1_000)
     assert scene.live() is not None
 
 

@@ -11,7 +11,6 @@ from mind_body.matrix.notices import CATALOGUES, NoticeKey, render_notice
 WORK = {"who": "@bob:x", "brief": "Tidy the notes."}
 VALUES: dict[NoticeKey, dict[str, Any]] = {
     NoticeKey.LIMITED: {"until": 1_800_000_000_000},
-    NoticeKey.MISSED: {"count": 12},
     NoticeKey.CONFIRM_START: WORK,
     NoticeKey.SELF_BEGINS: WORK,
     NoticeKey.SELF_DROPPED: {"count": 3},

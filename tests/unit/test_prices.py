@@ -9,7 +9,7 @@ from mind_body.data import config_dir, units_dir
 from mind_body.errors import ConfigError
 from mind_body.home import directory_home
 from mind_body.model.price_file import read_prices
-from mind_body.model.prices import bare_name, price, price_all
+from mind_body.model.prices import bare_name, price
 from mind_body.model.session import Usage
 
 BOOK = read_prices()
@@ -90,13 +90,6 @@ def test_a_call_is_never_charged_below_its_exact_price_nor_a_whole_micro_usd_abo
         + Decimal(usage.output) * entry.output
     )
     assert exact <= priced.micro_usd < exact + 1
-
-
-@given(st.lists(st.tuples(models, usages), max_size=8))
-def test_the_prices_of_calls_add_up_to_the_ledger(calls: list[tuple[str, Usage]]) -> None:
-    total = price_all(BOOK, calls)
-    assert total.micro_usd == sum(price(BOOK, model, usage).micro_usd for model, usage in calls)
-    assert total.known == all(model in KNOWN for model, _ in calls)
 
 
 @given(usages, usages)

@@ -104,11 +104,8 @@ def test_a_session_that_goes_on_is_not_introduced_again() -> None:
     assert "It was begun before and is not done: go on with it." in said
 
 
-def test_the_campaign_and_what_was_said_meanwhile_come_along() -> None:
-    work = replace(WORK, campaign="spring")
-    said = render_start(start(work=work, campaign="Cut costs.", said_meanwhile=(steer("use the old name"),)))
-    assert "# The campaign spring\n| Cut costs." in said
-    assert "\n| use the old name" in said
+def test_it_says_which_campaign_the_work_belongs_to() -> None:
+    assert "It belongs to the campaign spring." in render_start(start(work=replace(WORK, campaign="spring")))
 
 
 def test_who_steers_is_told_by_the_user_id_alone() -> None:
@@ -122,9 +119,8 @@ def test_who_steers_is_told_by_the_user_id_alone() -> None:
 @example(HOSTILE)
 def test_nobodys_words_can_leave_their_frame(text: str) -> None:
     assert len(ours(render_steer(steer(text), PEOPLE))) == 1
-    plain = render_start(start(handoff=HANDOFF, work=replace(WORK, campaign="c"), campaign="x"))
-    work = replace(WORK, brief=text, campaign="c")
-    hostile = render_start(start(handoff=replace(HANDOFF, text=text), work=work, campaign=text))
+    plain = render_start(start(handoff=HANDOFF))
+    hostile = render_start(start(handoff=replace(HANDOFF, text=text), work=replace(WORK, brief=text)))
     assert ours(hostile) == ours(plain)
 
 

@@ -2,21 +2,26 @@
 
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from mind_body.control.files import read_control
-from mind_body.errors import SessionGone
+from mind_body.errors import SessionGone, StorageError
 from mind_body.mind.acks import is_acked
+from mind_body.mind.rooms import read_room, save_room
 from mind_body.mind.runs import end_run
 from mind_body.mind.turns import read_typing
 from mind_body.model.session import Failed, Limited, Refused, Reply, Unreadable
+from mind_body.persona import turn
+from mind_body.persona.closing import close_with
 from mind_body.persona.opening import ClosedAsFailed, Nothing, NotOurs, Opened
 from tests.builders import NOW, hold, insert_room
-from tests.fakes import Ask
+from tests.fakes import Answering, Ask
 from tests.persona_stage import CONVERSATION, ROOM, Stage, saying, write_persona
 
 
@@ -190,6 +195,17 @@ async def test_m3_a_limit_keeps_the_rows_pauses_ends_the_run_and_is_said_once(st
     assert stage.said()[1:] == ["Back again."]
 
 
+async def test_m3_who_waits_in_another_room_is_told_of_the_limit_too_and_once(stage: Stage) -> None:
+    with stage.mind.write() as tx:
+        insert_room(tx, "!b:example.org", number=2)
+    stage.hear("hello", "hello?")
+    stage.hear("and I?", room_id="!b:example.org")
+    stage.provider.answer = lambda _: Limited(4_000_000_000_000, "five hours")
+    for _ in range(2):
+        await stage.turn(stage.grant(CONVERSATION, "room:!b:example.org"))
+    assert [row["room_id"] for row in stage.rows("SELECT room_id FROM said WHERE kind = 'notice'")] == [ROOM, "!b:example.org"]
+
+
 async def test_m3_a_fault_backs_off_and_only_its_third_time_is_said(stage: Stage) -> None:
     stage.hear("hello")
     stage.provider.answer = lambda _: Failed("overloaded", 1, "529")
@@ -346,6 +362,91 @@ async def test_after_three_lost_turns_rows_are_tried_one_by_one_and_the_one_that
     assert notices[0]["reply_to"] == stage.rows(f"SELECT event_id FROM heard WHERE seq = {killer}")[0]["event_id"]
     await stage.turn(run)
     assert stage.pending() == []
+
+
+async def test_an_answer_that_the_disk_refuses_for_a_minute_is_recorded_and_said_once(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    stage.hear("hello")
+    stage.provider.answer = lambda _: saying("Hello.")
+    refusals = iter(range(5))
+
+    def close_on_a_full_disk(*args: Any) -> bool:
+        if next(refusals, None) is not None:
+            raise StorageError("mind.db: database or disk is full")
+        return close_with(*args)
+
+    monkeypatch.setattr(turn, "close_with", close_on_a_full_disk)
+    await stage.turn(stage.grant())
+    assert (stage.pending(), stage.said(), len(stage.provider.asks)) == ([], ["Hello."], 1)
+    assert stage.journal.kinds().count("turn.not-recorded") == 5
+
+
+def cannot_take(word: str) -> Answering:
+    return lambda ask: (
+        Failed("fault", 1, "HTTP 400") if word in ask.text else saying("Gladly.", room="r2" if "else" in ask.text else "r1")
+    )
+
+
+async def run_once(stage: Stage, *conversations: str) -> list[int] | ClosedAsFailed:
+    """A run of one turn: what it took, or that it set a message aside."""
+    run = stage.grant(*conversations)
+    opening = stage.open(run)
+    assert isinstance(opening, Opened | ClosedAsFailed)
+    if isinstance(opening, Opened):
+        await stage.taker.take(opening)
+    with stage.mind.write() as tx:
+        end_run(tx, run.id, stage.holder, "done", "", NOW)
+    return opening if isinstance(opening, ClosedAsFailed) else [heard.seq for heard in opening.batch.mail]
+
+
+async def test_a_message_that_the_model_cannot_take_holds_up_nobody_and_is_set_aside_with_one_notice(stage: Stage) -> None:
+    with stage.mind.write() as tx:
+        insert_room(tx, "!b:example.org", number=2)
+    both = (CONVERSATION, "room:!b:example.org")
+    fine, poison = stage.hear("fine", "poison")
+    [other] = stage.hear("somebody else", room_id="!b:example.org")
+    stage.provider.answer = cannot_take("poison")
+    taken = [await run_once(stage, *both) for _ in range(9)]
+    assert taken[:6] == [[fine, poison]] * 3 + [[other], [fine, poison], [fine]]
+    assert taken[6:8] == [[poison]] * 2
+    assert isinstance(taken[8], ClosedAsFailed)
+    assert stage.pending() == []
+    notices = stage.rows("SELECT * FROM said WHERE kind = 'notice' AND reply_to IS NOT NULL")
+    assert [row["reply_to"] for row in notices] == [stage.rows(f"SELECT event_id FROM heard WHERE seq = {poison}")[0]["event_id"]]
+    assert len(stage.rows("SELECT * FROM said WHERE kind = 'say'")) == 2
+
+
+async def test_while_the_model_answers_nobody_no_message_is_to_blame(stage: Stage) -> None:
+    seqs = stage.hear("hello", "are you there?")
+    stage.provider.answer = cannot_take("hello")
+    assert [await run_once(stage) for _ in range(20)] == [seqs] * 20
+    stage.provider.answer = lambda _: saying("Here I am.")
+    assert await run_once(stage) == seqs
+    assert stage.pending() == []
+
+
+async def test_what_was_meant_for_a_dm_is_not_said_once_others_have_come_in(stage: Stage) -> None:
+    with stage.mind.write() as tx:
+        insert_room(tx, "!dm:example.org", number=2, direct=1, conversation="direct:!dm:example.org")
+    seqs = stage.hear("between us", room_id="!dm:example.org")
+
+    def somebody_comes_in(_: Ask) -> dict[str, Any]:
+        with stage.mind.write() as tx:
+            room = read_room(tx, "!dm:example.org")
+            assert room is not None
+            save_room(tx, replace(room, direct=False, widened=True, conversation="room:!dm:example.org"), NOW)
+        return saying("A secret.", room="r2")
+
+    stage.provider.answer = somebody_comes_in
+    run = stage.grant("direct:!dm:example.org")
+    await stage.turn(run)
+    assert (stage.said(), stage.pending(), stage.pauses()) == ([], seqs, ())
+    assert isinstance(stage.open(run, turns=1), Nothing), "it is for a run of the room that it is now"
+    stage.provider.answer = lambda _: saying("Hello, all.", room="r2")
+    await stage.turn(stage.grant("room:!dm:example.org"))
+    assert (stage.said(), stage.pending()) == (["Hello, all."], [])
+    assert "A secret." not in "".join(block for ask in stage.provider.asks for block in ask.blocks)
 
 
 async def test_a_beat_is_one_turn_without_mail(stage: Stage) -> None:

@@ -37,6 +37,16 @@ def test_every_verb_teaches_itself(verb: str) -> None:
     assert "Usage:" in told.output
 
 
+def test_the_list_of_verbs_fits_a_small_terminal_and_imports_none_of_them() -> None:
+    script = (
+        "import sys; from click.testing import CliRunner; from mind_body.cli.main import cli; "
+        "told = CliRunner().invoke(cli, ['--help'], terminal_width=80).output; "
+        "assert '...' not in told.partition('Commands:')[2] and max(map(len, told.splitlines())) <= 80, told; "
+        "sys.exit(any(name in sys.modules for name in ('trio', 'httpx', 'mind_body.cli.show')))"
+    )
+    assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", script]) == 0
+
+
 def test_an_organ_imports_only_what_it_needs() -> None:
     script = (
         "import sys; from click.testing import CliRunner; from mind_body.cli.main import cli; "
@@ -56,6 +66,36 @@ def test_an_unknown_mind_is_a_sentence_that_names_the_known_ones(tmp_path: Path)
     assert told.stderr.startswith("mind: there is no Mind 'eve'")
     assert "ada, bea" in told.stderr
     assert len(told.stderr.splitlines()) == 1
+
+
+def test_a_value_of_the_wrong_form_is_told_what_form_is_wanted(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada")
+    home.mind_file("ada").write_text('[matrix]\nhomeserver = "example.org"\nuser = "ada"\n')
+    told = call(home, "history", "ada")
+    assert told.exit_code == 78
+    assert "`matrix.homeserver` must be an address that begins with https:// or http:// (it says 'example.org')" in told.stderr
+    assert "`matrix.user` must be a full user id, @name:server (it says 'ada')" in told.stderr
+    home.mind_file("ada").write_text("[people]\n")
+    assert "`matrix` is missing" in call(home, "history", "ada").stderr
+
+
+@pytest.mark.parametrize(("option", "value"), [("--user", "ada"), ("--homeserver", "ftp://x"), ("--homeserver", "https://")])
+def test_new_told_something_that_cannot_be_is_a_usage_error(tmp_path: Path, option: str, value: str) -> None:
+    (tmp_path / "password").write_text("long and hers")
+    words = {"--homeserver": "http://127.0.0.1:9", "--user": "@ada:x", "--password-file": str(tmp_path / "password")} | {
+        option: value
+    }
+    home = make_home(tmp_path)
+    told = call(home, "new", "ada", "--no-input", *[word for pair in words.items() for word in pair])
+    assert told.exit_code == 2
+    assert repr(value) in told.stderr
+    assert not home.mind_file("ada").exists()
+
+
+def test_chat_as_somebody_who_is_no_full_id_is_a_usage_error(tmp_path: Path) -> None:
+    told = call(make_home(tmp_path, "ada"), "chat", "ada", "--user", "me")
+    assert told.exit_code == 2
+    assert "me is not a full Matrix id: @name:server" in told.stderr
 
 
 def test_an_unknown_setting_names_the_nearest_known_one(tmp_path: Path) -> None:
@@ -92,6 +132,13 @@ def test_status_has_its_documented_keys(tmp_path: Path) -> None:
     assert (mind["name"], mind["brake"], mind["pending"], mind["live_run"]) == ("ada", "held", 0, None)
     assert "new: read her files" in mind["reason"]
     assert mind["units"] == {"mouth": "stopped", "heartbeat": "stopped", "persona": "idle", "self": "idle"}
+
+
+def test_a_brake_that_holds_by_its_file_is_not_told_to_be_released(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada", released=True)
+    assert "is held" not in call(home, "status").stdout
+    (home.control_dir("ada") / "dial.toml").write_text("heet = 1\n")
+    assert "did you mean `heat`? (`mind doctor` says what mends it)" in call(home, "status").stdout
 
 
 def test_status_shows_the_live_run_and_who_runs(tmp_path: Path) -> None:

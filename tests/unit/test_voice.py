@@ -15,8 +15,9 @@ from mind_body.errors import MatrixError, MatrixLimited, MatrixRefused, MatrixUn
 from mind_body.home import Home
 from mind_body.log import Journal
 from mind_body.matrix.events import SAID_KEY
+from mind_body.matrix.parse import parse_events
 from mind_body.matrix.speech import render_reaction, render_say
-from mind_body.matrix.wire import MessagesPage, parse_events
+from mind_body.matrix.wire import MessagesPage
 from mind_body.mind import outbox
 from mind_body.mind.records import Identity, NewSaid, Said, SaidKind, SaidState
 from mind_body.mind.store import Mind

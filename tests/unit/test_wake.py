@@ -73,9 +73,10 @@ def test_the_weightiest_cause_names_the_run(pending: list[PendingMail], cause: s
     assert decision.cause == cause
 
 
-def test_operators_may_be_a_glob() -> None:
-    config = make_config(people={"operators": ("@*:ops.example.org",)})
-    decision = decide(facts(mail(sender="@eve:ops.example.org")), NOW + 9000, config=config)
+@pytest.mark.parametrize(("glob", "sender"), [("@*:ops.example.org", "@eve:ops.example.org"), ("@*:[::1]", "@eve:[::1]")])
+def test_operators_may_be_a_glob(glob: str, sender: str) -> None:
+    config = make_config(people={"operators": (glob,)})
+    decision = decide(facts(mail(sender=sender)), NOW + 9000, config=config)
     assert isinstance(decision, Open)
     assert decision.cause == "operator"
 
@@ -98,6 +99,23 @@ def test_a_pause_makes_mail_wait_until_it_is_over() -> None:
     assert decision.until == NOW + 60_000
     assert "limited" in decision.reason
     assert isinstance(decide(seen, NOW + 60_000), Open)
+
+
+@pytest.mark.parametrize(
+    ("cause", "mended_at", "opens"),
+    [
+        ("authentication", NOW + 5_000, True),
+        ("fault", NOW + 5_000, True),
+        ("authentication", NOW - 1, False),
+        ("authentication", NOW + 3_000_000, False),
+        ("authentication", 0, False),
+        ("limited", NOW + 5_000, False),
+    ],
+)
+def test_a_pause_ends_where_a_file_that_can_mend_it_was_changed_since(cause: str, mended_at: int, opens: bool) -> None:
+    seen = facts(mail(), pauses=(Pause(cause, NOW + 3_600_000, "HTTP 401", 1, since=NOW),))
+    decision = decide_wake(seen, RELEASED, CONFIG, HOST, NOW + 9_000, mended_at=mended_at)
+    assert isinstance(decision, Open) == opens
 
 
 def test_a_pause_without_anything_pending_is_rest() -> None:

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind_body.errors import MatrixUnreachable
-from mind_body.matrix.wire import (
-    SAFE_INT,
+from mind_body.matrix.events import (
     SAID_KEY,
     Edit,
     Encrypted,
@@ -24,11 +23,9 @@ from mind_body.matrix.wire import (
     Redaction,
     Tombstone,
     Unknown,
-    parse_event,
-    parse_events,
-    parse_messages,
-    parse_sync,
 )
+from mind_body.matrix.parse import SAFE_INT, parse_event, parse_events
+from mind_body.matrix.wire import parse_messages, parse_sync
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),

@@ -199,7 +199,10 @@ async def test_nobody_is_told_of_a_run_that_nobody_saw_begin(yard: Yard) -> None
     yard.ask()
     await yard.look()
     await yard.look(NOW + 2000)
-    assert yard.outcomes() == ["dead"]
+    await yard.look(NOW + 10_000)
+    yard.adopt()
+    await yard.look(NOW + 10_001)
+    assert yard.outcomes() == ["dead", "dead"]
     assert yard.said() == []
 
 

@@ -133,6 +133,16 @@ def slow(seconds: float, step: Step) -> Step:
     return later
 
 
+def held(until: threading.Event, step: Step) -> Step:
+    """The same answer, when `until` is set: a scene says how long she thinks."""
+
+    def later(request: Request) -> Answer:
+        assert until.wait(60), "a scene forgot her"
+        return step(request)
+
+    return later
+
+
 def drop() -> Step:
     """The connection is closed without a byte, after the whole request was read."""
     return lambda _: Answer(drop=True)
@@ -185,7 +195,7 @@ class ChatApi:
         """Answers for the next requests, one each."""
         self._steps.extend(steps)
 
-    def wait_for(self, count: int, timeout_s: float = 10.0) -> list[Request]:
+    def wait_for(self, count: int, timeout_s: float = 60.0) -> list[Request]:
         """Until so many requests have come; all of them."""
         with self._changed:
             enough = self._changed.wait_for(lambda: len(self.requests) >= count, timeout_s)

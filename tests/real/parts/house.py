@@ -47,7 +47,7 @@ class House:
         account = self.scene.homeserver.login(self.her.partition(":")[0][1:], "her long password")
         return self.scene.homeserver.person_of(account)
 
-    def answers(self, room: str, count: int = 1, deadline_s: float = 30.0) -> list[str]:
+    def answers(self, room: str, count: int = 1, deadline_s: float = 60.0) -> list[str]:
         return self.bob.wait_text(room, self.her, count, deadline_s)
 
     def rest(self) -> None:

@@ -102,7 +102,7 @@ class Person:
                 for event in joined.get("timeline", {}).get("events", []) + joined.get("ephemeral", {}).get("events", []):
                     yield room, event
 
-    def wait_for(self, what: str, check: Callable[[], Any], deadline_s: float = 30.0) -> Any:
+    def wait_for(self, what: str, check: Callable[[], Any], deadline_s: float = 60.0) -> Any:
         """The first truthy answer of `check`, looked at whenever something arrives for this account, or an AssertionError."""
         end = time.monotonic() + deadline_s
         while True:
@@ -112,7 +112,7 @@ class Person:
             assert left > 0, f"waited {deadline_s} s in vain for {what}"
             self.sync(min(left, 0.5))
 
-    def wait_text(self, room: str, sender: str, count: int = 1, deadline_s: float = 30.0) -> list[str]:
+    def wait_text(self, room: str, sender: str, count: int = 1, deadline_s: float = 60.0) -> list[str]:
         """What `sender` has said in the room once it is at least `count` texts."""
         return list(
             self.wait_for(

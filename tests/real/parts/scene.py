@@ -157,17 +157,17 @@ class Scene:
             db.execute(sql)
 
     def wait_rows(
-        self, name: str, what: str, sql: str, *args: Any, count: int = 1, deadline_s: float = 30.0
+        self, name: str, what: str, sql: str, *args: Any, count: int = 1, deadline_s: float = 60.0
     ) -> list[dict[str, Any]]:
         found = wait_until(what, lambda: rows if len(rows := self.rows(name, sql, *args)) >= count else None, deadline_s)
         return list(found)
 
-    def wait_joined(self, name: str, room: str, deadline_s: float = 30.0) -> None:
+    def wait_joined(self, name: str, room: str, deadline_s: float = 60.0) -> None:
         self.wait_rows(
             name, f"{name} to join", "SELECT 1 FROM room WHERE room_id = ? AND membership = 'joined'", room, deadline_s=deadline_s
         )
 
-    def wait_idle(self, name: str, deadline_s: float = 30.0) -> None:
+    def wait_idle(self, name: str, deadline_s: float = 60.0) -> None:
         """Until nothing is pending, running, or waiting to be sent."""
         pending = """SELECT (SELECT count(*) FROM heard WHERE standing = 'mail' AND state = 'pending')
             + (SELECT count(*) FROM run WHERE ended_at IS NULL)
@@ -179,7 +179,7 @@ class Scene:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
 
 
-def wait_until(what: str, check: Callable[[], Any], deadline_s: float = 30.0) -> Any:
+def wait_until(what: str, check: Callable[[], Any], deadline_s: float = 60.0) -> Any:
     """The first truthy answer, or an AssertionError that says what was waited for."""
     end = time.monotonic() + deadline_s
     while True:

@@ -21,7 +21,6 @@ import httpx
 from mind_body.cli.homeserver import (
     SERVER_NAME,
     SynapseOptions,
-    keys_command,
     registration_mac,
     start_command,
     write_synapse_config,
@@ -71,7 +70,6 @@ class Homeserver:
             server_name=server_name,
         )
         self._config = write_synapse_config(directory, self._options)
-        subprocess.run(keys_command(self._config), check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     @property
     def pid(self) -> int:

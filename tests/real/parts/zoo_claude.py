@@ -8,6 +8,7 @@ What it is told, each by itself or with others:
     pace            seconds that a request takes, and a tool
     heeds_flush     a flush is answered with a hand-off at the next boundary (True), or worked past (False)
     flush_mark      what a message has to contain to be a flush
+    handoff_kb      the hand-off is so long; `shortens` is whether it is short when asked for a shorter one
     hang            `start`: answers nothing; `request`: falls silent in a turn; `tool`: in a tool; `result`: after the result
     deaf            no interrupt, no end_session and no closed stdin reaches it
     iron            SIGINT and SIGTERM do nothing
@@ -217,15 +218,13 @@ class Fake:
         if flush:
             prefixes = [self.newest + 5_000] if not self.options.get("grow") else prefixes
         if flush and self.heeds():
-            self.request(prefixes[-1], [text(HANDOFF)])
-            return HANDOFF
+            return self.hand_off(prefixes[-1])
         grow = int(self.options.get("grow") or 0)
         for number in range(1_000_000):
             size = prefixes[number] if number < len(prefixes) else prefixes[-1] + grow * (number - len(prefixes) + 1)
             asked = self.flushes(self.folded[1:])
             if asked and self.heeds():
-                self.request(size, [text(HANDOFF)])
-                return HANDOFF
+                return self.hand_off(size)
             if number >= len(prefixes) - 1 and not grow:
                 self.request(size, [text(ANSWER)])
                 return ANSWER
@@ -238,11 +237,17 @@ class Fake:
             self.fold()
         raise AssertionError
 
+    def hand_off(self, size: int) -> str:
+        short = self.options.get("shortens") and any("Write it again, shorter" in json.dumps(one) for one in self.folded)
+        words = HANDOFF if short else HANDOFF + "é" * (512 * int(self.options.get("handoff_kb", 0)))
+        self.request(size, [text(words)])
+        return words
+
     def heeds(self) -> bool:
         return bool(self.options.get("heeds_flush", True))
 
     def flushes(self, messages: list[dict[str, Any]]) -> bool:
-        mark = self.options.get("flush_mark", "hand-off")
+        mark = self.options.get("flush_mark", "and nothing else")
         return any(mark in json.dumps(one.get("message"), ensure_ascii=False) for one in messages)
 
     def fold(self) -> None:
@@ -383,7 +388,7 @@ class Fake:
 
 
 ANSWER = "The work is done: three files were changed."
-HANDOFF = "Goal: the work. Decided: nothing yet. Files: as they were. Failed: nothing. Next: go on. hand-off"
+HANDOFF = "Goal: the work. Decided: nothing yet. Files: as they were. Failed: nothing. Next: go on."
 
 
 def text(words: str) -> dict[str, Any]:
