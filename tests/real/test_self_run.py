@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 import trio
 
@@ -28,7 +29,7 @@ from tests.real.parts.messages_api import (
     prefix,
     scripted_messages_api,
 )
-from tests.real.parts.self_bed import OPERATOR, SelfBed
+from tests.real.parts.self_bed import KEY, OPERATOR, SelfBed
 
 pytestmark = pytest.mark.real
 
@@ -351,3 +352,69 @@ async def test_subagents_ask_side_by_side_and_do_not_count_for_the_size(
     assert line["PREFIX_TOKENS"] == 31_000
     assert ended.turns == len(api.requests)
     assert sum(one["requests"] for one in ended.model_usage.values()) == ended.turns
+
+
+async def test_the_childs_key_is_worth_nothing_outside_its_run_and_the_real_one_is_not_with_it(
+    tmp_path: Path, api: MessagesApi
+) -> None:
+    bed = SelfBed(tmp_path, api, linger_s=60)
+    api.script(call("Bash", prefix(20_000), command="env > told; cat /proc/*/environ | tr '\\0' '\\n' >> told"))
+    run = bed.claim()
+    body = {"model": "claude-sonnet-4-5", "max_tokens": 5, "messages": [{"role": "user", "content": "hi"}]}
+    with trio.move_on_after(60) as scope:
+        async with bed.serving():
+            await bed.wait_ended(run)
+            told = dict(line.partition("=")[::2] for line in (bed.work() / "told").read_text().splitlines())
+            url, key = told["ANTHROPIC_BASE_URL"], told.get("ANTHROPIC_API_KEY") or bed.key_of_child()
+            async with httpx.AsyncClient(trust_env=False) as client:
+                refused = await client.post(f"{url}/v1/messages", json=body, headers={"x-api-key": key})
+                unknown = await client.post(f"{url}/v1/messages", json=body, headers={"x-api-key": KEY})
+            scope.cancel()
+    assert (refused.status_code, unknown.status_code) == (403, 401)
+    assert len(api.requests) == 2
+    assert KEY not in (bed.work() / "told").read_text()
+    assert {request.headers["x-api-key"] for request in api.requests} == {KEY}
+    kept = [path for path in bed.home.mind_dir("ada").rglob("*") if path.is_file()]
+    assert not [path for path in kept if KEY.encode() in path.read_bytes()]
+
+
+async def test_the_operators_seed_is_what_a_session_begins_with(tmp_path: Path, api: MessagesApi) -> None:
+    seed = tmp_path / "seed"
+    seed.mkdir()
+    (seed / "CLAUDE.md").write_text("Always greet in Welsh.")
+    bed = SelfBed(tmp_path, api, config_seed=str(seed))
+    run = bed.claim()
+    with trio.fail_after(60):
+        await bed.serve()
+    assert bed.read(run).outcome == "result"
+    assert "Always greet in Welsh." in texts(api.requests[0])
+
+
+async def test_a_hand_off_that_is_too_long_is_asked_for_once_more_and_the_shorter_one_is_kept(
+    tmp_path: Path, api: MessagesApi
+) -> None:
+    bed = SelfBed(tmp_path, api)
+    long, short = "word " * 5_000, "The shorter one."
+    api.script(
+        call("Bash", prefix(150_000), command="echo a > a.txt"),
+        Prose(long, usage=prefix(151_000)),
+        Prose(short, usage=prefix(156_000)),
+    )
+    run = bed.claim()
+    with trio.fail_after(60):
+        await bed.serve()
+    assert bed.read(run).outcome == "flushed"
+    assert [row["text"] for row in bed.rows("SELECT text FROM handoff")] == [short]
+    assert len(api.requests) == 3
+    assert texts(api.requests[2]).count("answer with the hand-off") == 1
+
+
+async def test_a_cli_that_is_not_there_is_told_and_tried_again(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api, cli="/nowhere/claude")
+    run = bed.claim()
+    with trio.fail_after(30):
+        await bed.serve()
+    ended = bed.read(run)
+    assert ended.outcome == "refused"
+    assert "/nowhere/claude" in (ended.end_reason or "")
+    assert [row["state"] for row in bed.rows("SELECT state FROM follow_up")] == ["open"]

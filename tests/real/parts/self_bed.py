@@ -133,6 +133,14 @@ class SelfBed:
         except OSError:
             return []
 
+    def key_of_child(self) -> str:
+        """The key that its child has in its environment."""
+        for pid in self.children():
+            for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                if word.startswith(b"ANTHROPIC_API_KEY="):
+                    return word.partition(b"=")[2].decode()
+        raise AssertionError("no child has a key")
+
     @staticmethod
     def namespaces(above: Sequence[int] = ()) -> set[str]:
         """The pid namespaces of all processes that we see, or of those below the given ones; ours left out."""
