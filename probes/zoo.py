@@ -11,6 +11,7 @@ import json
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
@@ -30,7 +31,7 @@ def play_one(name: str) -> Report:
         try:
             return trio.run(play, name, Path(root))
         except Exception as error:  # noqa: BLE001 - a finding, whatever it is
-            return Report(name, wrong=[f"{type(error).__name__}: {error}"])
+            return Report(name, wrong=["".join(traceback.format_exception(error))])
 
 
 def main() -> int:

@@ -70,9 +70,10 @@ class Child:
         """To the program that a bubblewrap child runs: below bwrap's own process and the first one of its pid namespace."""
         if self.returncode is None:
             with contextlib.suppress(psutil.Error, ProcessLookupError):
-                first = psutil.Process(self.pid).children()[0]
-                for program in sorted(first.children(), key=lambda one: one.pid)[:1]:
-                    program.send_signal(number)
+                # Either may have gone meanwhile: then there is nobody to signal.
+                for first in psutil.Process(self.pid).children()[:1]:
+                    for program in sorted(first.children(), key=lambda one: one.pid)[:1]:
+                        program.send_signal(number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
