@@ -66,7 +66,8 @@ def _read_reset(raw: dict[str, Any]) -> Event:
 
 
 def _read_partial(raw: dict[str, Any]) -> Event:
-    return Partial(_parent(raw))
+    """Nine lines of ten are these, and nearly all of them the main thread's: one record serves."""
+    return Partial(_parent(raw)) if raw.get("parent_tool_use_id") else _MAIN_PARTIAL
 
 
 def _read_tool_progress(raw: dict[str, Any]) -> Event:
@@ -174,6 +175,9 @@ _SYSTEM: Final[dict[str, Callable[[dict[str, Any]], Event]]] = {
     "compact_boundary": _read_compact,
     "background_tasks_changed": _read_background,
 }
+
+
+_MAIN_PARTIAL: Final = Partial(None)
 
 
 def _parent(raw: dict[str, Any]) -> str | None:
