@@ -24,8 +24,8 @@ from mind_body.mind.records import Run
 from mind_body.mind.work_records import FollowUp, Handoff, OpenWork, Progress, Proposal, Reaction, WorkFacts
 from mind_body.settings import HostConfig, MindConfig, PeopleConfig
 
-NOTHING = frozenset({"dead", "failed", "no-result", "killed", "died", "refused"})
-"""Outcomes of runs that came to nothing."""
+NOTHING = frozenset({"dead", "failed", "no-result", "killed", "died", "refused", "interrupted"})
+"""Outcomes of runs that came to nothing. Interrupted and open again: it stalled; what a person stopped is over."""
 PASSED_OVER = frozenset({"held", "limited", "budget"})
 """Outcomes that say nothing against the next run."""
 TRIES_MAX = 3
