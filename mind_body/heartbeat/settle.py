@@ -75,16 +75,16 @@ class Desk:
 
     def _answer(self, follow_up: FollowUp, answer: Confirmed | Refused | Asked) -> None:
         if isinstance(answer, Confirmed) and confirm_follow_up(self.tx, follow_up.id):
-            self.done.note("follow-up.confirmed", f"{follow_up.asked_by} confirmed the brief.", FOLLOW_UP=follow_up.id)
+            self.done.note("work.confirmed", f"{follow_up.asked_by} confirmed the brief.", FOLLOW_UP=follow_up.id)
         elif isinstance(answer, Refused) and drop_follow_up(self.tx, follow_up.id, answer.why, self.now):
-            self.done.note("follow-up.dropped", f"Work is dropped: {answer.why}.", FOLLOW_UP=follow_up.id, REASON=answer.why)
+            self.done.note("work.dropped", f"Work is dropped: {answer.why}.", FOLLOW_UP=follow_up.id, REASON=answer.why)
 
     def _give_up(self, follow_up: FollowUp, count: int) -> None:
         why = f"its last {count} runs came to nothing"
         if drop_follow_up(self.tx, follow_up.id, why, self.now):
             drop_steers(self.tx, follow_up.run_id or "")
             self._say(NoticeKey.SELF_DROPPED, follow_up.id, follow_up, count=count)
-            self.done.note("follow-up.dropped", f"Work is given up: {why}.", level="warning", FOLLOW_UP=follow_up.id, REASON=why)
+            self.done.note("work.dropped", f"Work is given up: {why}.", level="warning", FOLLOW_UP=follow_up.id, REASON=why)
 
     def _say(self, key: NoticeKey, cause: str, follow_up: FollowUp, count: int = 0) -> None:
         """A notice in the thread of the work, for those who saw it begin."""

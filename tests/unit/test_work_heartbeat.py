@@ -218,7 +218,7 @@ async def test_after_three_runs_that_came_to_nothing_it_is_given_up_and_its_thre
     await yard.look(now + DAY)
     assert (yard.live(), yard.work(work).state) == (None, "dropped")
     assert [("3 times" in body, thread) for body, thread in yard.said()] == [(True, "$root")]
-    assert "follow-up.dropped" in yard.notes.kinds()
+    assert "work.dropped" in yard.notes.kinds()
 
 
 async def test_a_flushed_run_is_taken_up_again_at_once_and_for_ever(yard: Yard) -> None:
