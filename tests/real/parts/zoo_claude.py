@@ -80,8 +80,9 @@ class Fake:
 
     def write(self, data: bytes) -> None:
         with self.lock, contextlib.suppress(OSError):
-            while data:
-                data = data[os.write(1, data) :]
+            left = memoryview(data)
+            while left:
+                left = left[os.write(1, left) :]
 
     def out(self, kind: str, **fields: Any) -> None:
         line = {"type": kind, **fields, "session_id": self.session, "uuid": fields.get("uuid", str(uuid.uuid4()))}
