@@ -5,6 +5,7 @@ import pytest
 
 from mind_body.cli.template import EXAMPLE, read_comments, render_host, render_mind
 from mind_body.config import parse_settings
+from mind_body.errors import ConfigError
 from mind_body.settings import HostConfig, MindConfig, Settings
 
 CONFIG = Path(__file__).parents[2] / "config"
@@ -36,3 +37,14 @@ def test_uncommenting_every_default_changes_nothing() -> None:
     values = tomllib.loads("\n".join(line for line in uncommented if "(not set)" not in line))
     assert parse_settings(MindConfig, values, "all") == parse_settings(MindConfig, dict(EXAMPLE), "example")
     assert parse_settings(HostConfig, tomllib.loads(render_host({})), "host") == HostConfig()
+
+
+def test_named_workspaces_are_written_as_they_are_read() -> None:
+    values = {**EXAMPLE, "self": {"enabled": True, "workspaces": {"garden": '/srv/a "quoted" place', "Pond-2": "/srv/é"}}}
+    assert parse_settings(MindConfig, tomllib.loads(render_mind(values)), "mind") == parse_settings(MindConfig, values, "values")
+
+
+@pytest.mark.parametrize("name", ["", "-a", "a/b", "..", "a b", "a" * 65])
+def test_a_workspace_has_a_name_that_can_be_a_directory(name: str) -> None:
+    with pytest.raises(ConfigError):
+        parse_settings(MindConfig, {**EXAMPLE, "self": {"workspaces": {name: "/srv"}}}, "mind")
