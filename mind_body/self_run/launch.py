@@ -27,6 +27,8 @@ DISALLOWED = "AskUserQuestion,ScheduleWakeup,SendMessage,ListAgents"
 OUTPUT_CAP = 16_000
 """Most tokens of one answer. A call is reserved with its whole cap before it is made, and a cap of 64,000, which some models have,
 is more than many a run may cost."""
+LEAST_USD = 0.000_001
+"""The CLI takes no budget of 0; the gateway does, and lets nothing pass."""
 SWITCHES = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",
@@ -77,7 +79,7 @@ def render_argv(launch: SelfLaunch) -> list[str]:
         "--include-partial-messages",
         *([f"--model={launch.model}"] if launch.model else []),
         f"--max-turns={launch.max_turns}",
-        f"--max-budget-usd={launch.run_cap_usd:.6f}",
+        f"--max-budget-usd={max(launch.run_cap_usd, LEAST_USD):.6f}",
         "--permission-mode=bypassPermissions",
         "--permission-prompts=none",
         "--setting-sources=user",
