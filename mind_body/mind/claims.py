@@ -42,7 +42,7 @@ def bury_self_run(tx: Transaction, run: Run, outcome: str, reason: str, now: int
 
 def _past_of(tx: Transaction, follow_up: FollowUp) -> tuple[Run, ...]:
     rows = tx.execute(
-        "SELECT * FROM run WHERE follow_up_id IN (?, ?) AND ended_at IS NOT NULL ORDER BY id DESC LIMIT ?",
+        "SELECT * FROM run WHERE follow_up_id IN (?, ?) AND ended_at IS NOT NULL ORDER BY rowid DESC LIMIT ?",
         (follow_up.id, follow_up.continues, PAST_MAX),
     )
     return tuple(run_from_row(row) for row in rows)

@@ -5,7 +5,7 @@
    without its run. The thread's root gets its name there: the first run's id names it for all later ones.
 3. What a run leaves that came to nothing is open again, under the same id and in its place; what a run leaves unfinished on purpose
    goes on as a new follow-up that `continues` the old one, in the same thread, behind those who wait already.
-4. Oldest first is by id (UUIDv7), never by an instant read back.
+4. Oldest first is by row order, never by an instant: an id, too, is made from a clock.
 """
 
 from typing import Any
@@ -72,14 +72,14 @@ def read_follow_up_of_run(tx: Transaction, run_id: str) -> FollowUp | None:
 
 def read_open_follow_ups(tx: Transaction) -> list[FollowUp]:
     """Those that wait for a run, the oldest first."""
-    return [follow_up_from_row(row) for row in tx.execute("SELECT * FROM follow_up WHERE state = 'open' ORDER BY id")]
+    return [follow_up_from_row(row) for row in tx.execute("SELECT * FROM follow_up WHERE state = 'open' ORDER BY rowid")]
 
 
 def read_proposals(tx: Transaction) -> list[Proposal]:
     """Those that wait for a confirmation, with the event that asks for it."""
     rows = tx.execute(
         "SELECT follow_up.*, said.event_id AS asked_event FROM follow_up LEFT JOIN said ON said.id = follow_up.confirm_said "
-        "WHERE follow_up.state = 'proposed' ORDER BY follow_up.id"
+        "WHERE follow_up.state = 'proposed' ORDER BY follow_up.rowid"
     )
     return [Proposal(follow_up_from_row(row), row["asked_event"]) for row in rows]
 

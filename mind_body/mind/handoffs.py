@@ -5,9 +5,6 @@ from typing import Any
 from mind_body.mind.store import Transaction
 from mind_body.mind.work_records import Handoff
 
-HANDOFF_BYTES = 16 * 1024
-"""The most of one; a longer answer is asked for again once, and then cut (design §7)."""
-
 
 def admit_handoff(tx: Transaction, handoff: Handoff) -> bool:
     """False, and no effect, where this run has left one already."""
@@ -25,7 +22,10 @@ def read_handoff(tx: Transaction, run_id: str) -> Handoff | None:
 
 def newest_handoff(tx: Transaction, workspace: str) -> Handoff | None:
     """What the last run on a workspace left; the order is the runs' own."""
-    row = tx.execute("SELECT * FROM handoff WHERE workspace = ? ORDER BY run_id DESC LIMIT 1", (workspace,)).fetchone()
+    row = tx.execute(
+        "SELECT handoff.* FROM handoff JOIN run ON run.id = handoff.run_id WHERE workspace = ? ORDER BY run.rowid DESC LIMIT 1",
+        (workspace,),
+    ).fetchone()
     return _handoff(row) if row else None
 
 

@@ -33,7 +33,7 @@ def read_news(tx: Transaction, conversation: str, session_id: str | None) -> lis
     ended = tx.execute(
         "SELECT run.*, (SELECT count(*) FROM turn_run JOIN turn ON turn.id = turn_run.turn_id WHERE turn_run.run_id = run.id "
         "AND turn_run.told = 'ended' AND turn.state = 'lost') AS lost FROM run JOIN follow_up ON follow_up.id = run.follow_up_id "
-        f"WHERE {_UNTOLD} AND follow_up.conversation = ? ORDER BY run.id",
+        f"WHERE {_UNTOLD} AND follow_up.conversation = ? ORDER BY run.rowid",
         (conversation,),
     ).fetchall()
     under_way = tx.execute(

@@ -42,7 +42,7 @@ from mind_body.mind.work_records import (
     Reaction,
     SelfRunEnd,
 )
-from tests.builders import NOW, insert_heard, insert_room, make_mind, make_new_said
+from tests.builders import NOW, insert, insert_heard, insert_room, make_mind, make_new_said
 
 ROOM = "!a:example.org"
 CONVERSATION = f"room:{ROOM}"
@@ -95,6 +95,12 @@ def test_work_is_claimed_together_with_its_run_and_by_one_run_alone(tx: Transact
     end_run(tx, run.id, None, "result", "", NOW)
     assert open_self_run(tx, work, "again", NOW) is None, "it is claimed already"
     assert live_run(tx, RunKind.SELF_RUN) is None, "and no run without work"
+
+
+def test_who_waits_longest_goes_first_whatever_the_clock_did(tx: Transaction) -> None:
+    for follow_up_id in ("b", "a"):
+        admit_follow_up(tx, make_work(), NOW, follow_up_id=follow_up_id)
+    assert [one.id for one in read_open_follow_ups(tx)] == ["b", "a"]
 
 
 def test_what_came_to_nothing_is_open_again_in_its_place_and_its_later_runs_share_its_thread(tx: Transaction) -> None:
@@ -185,10 +191,23 @@ def test_a_thread_is_known_from_the_receipt_and_the_root_is_kept(tx: Transaction
 
 
 def test_there_is_one_hand_off_per_run_and_the_newest_run_counts_on_a_workspace(tx: Transaction) -> None:
-    for run_id, text in (("1", "first"), ("1", "again"), ("2", "second")):
+    for run_id in ("2", "1", "3"):  # a clock that was set back gives a later run a smaller id
+        insert(
+            tx,
+            "run",
+            id=run_id,
+            kind="self_run",
+            conversations="[]",
+            cause="",
+            reason="",
+            opened_at=1,
+            ended_at=2,
+            outcome="result",
+        )
+    for run_id, text in (("2", "first"), ("2", "again"), ("1", "second")):
         admit_handoff(tx, Handoff(run_id, "main", text, "model", False, NOW))
     admit_handoff(tx, Handoff("3", "other", "elsewhere", "record", True, NOW))
-    first, newest = read_handoff(tx, "1"), newest_handoff(tx, "main")
+    first, newest = read_handoff(tx, "2"), newest_handoff(tx, "main")
     assert first is not None
     assert newest is not None
     assert (first.text, newest.text) == ("first", "second")
