@@ -10,6 +10,7 @@ import httpx
 import pytest
 import trio
 
+from mind_body import crash
 from mind_body.clock import now_ms
 from mind_body.host.process import resident_mb
 from mind_body.mind.follow_ups import reopen_follow_up
@@ -418,3 +419,43 @@ async def test_a_cli_that_is_not_there_is_told_and_tried_again(tmp_path: Path, a
     assert ended.outcome == "refused"
     assert "/nowhere/claude" in (ended.end_reason or "")
     assert [row["state"] for row in bed.rows("SELECT state FROM follow_up")] == ["open"]
+
+
+POINTS = sorted(point for point in crash.POINTS if point.startswith("self."))
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_killed_at_any_boundary_it_says_and_stores_everything_once(tmp_path: Path, api: MessagesApi, point: str) -> None:
+    bed = SelfBed(tmp_path, api)
+    flush: list[Answer] = [call("Bash", prefix(150_000), command="echo a > a.txt"), Prose(HANDOFF, usage=prefix(151_000))]
+    flushes = point in {"self.flush-asked", "self.handoff-stored"}
+    if flushes:
+        api.script(*flush)
+    run = bed.claim()
+    process = bed.organ()
+    process.start(crash_at=point)
+    await trio.to_thread.run_sync(process.wait_killed)
+    with trio.fail_after(5):
+        while bed.processes():
+            await trio.sleep(0.01)
+    found = bed.read(run)
+    if point == "self.run-ended":
+        assert found.outcome == "result"
+    else:
+        # What the heartbeat does about it.
+        assert (found.ended_at, found.holder is not None) == (None, True)
+        with bed.mind.write() as tx:
+            assert close_dead_run(tx, found, "its holder is gone", now_ms())
+            assert reopen_follow_up(tx, run.id) is not None
+        api.forget()
+        api.default = Prose("I wrote it.")
+        later = bed.claim_next()
+        with trio.fail_after(60):
+            await bed.serve()
+        assert bed.read(later).outcome == "result"
+        assert (HANDOFF in texts(api.requests[0])) == (point == "self.handoff-stored")
+    assert [row["state"] for row in bed.rows("SELECT state FROM follow_up")] == ["done"]
+    said = bed.said()
+    assert len([words for words in said if words.startswith("I am working on this")]) == 1
+    assert said.count("I am done.\n\nI wrote it.") == 1
+    assert len(bed.rows("SELECT * FROM handoff")) == (point == "self.handoff-stored")
