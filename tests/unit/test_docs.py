@@ -13,6 +13,7 @@ from mind_body import errors
 from mind_body.cli.main import VERBS
 from mind_body.crash import POINTS
 from mind_body.mind.schema import MIGRATIONS
+from mind_body.self_run.run import STEPS
 from mind_body.settings import HostConfig, MindConfig, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -36,14 +37,15 @@ def _settings() -> list[tuple[str, str, object]]:
 
 
 def _journal_kinds() -> Iterator[str]:
-    """Every kind that some module notes: what is written out in a call of `note` or `_note`, and the two tables of kinds."""
+    """Every kind that some module notes: written out in a call of `note`, `_note` or `_tell`, or in one of three tables."""
     for path in sorted((ROOT / "mind_body").rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and _name_of(node.func) in {"note", "_note"}:
+            if isinstance(node, ast.Call) and _name_of(node.func) in {"note", "_note", "_tell"}:
                 for argument in node.args[:2]:
                     yield from (text for text in _strings(argument) if KIND.fullmatch(text))
     telling = ast.parse((ROOT / "mind_body" / "persona" / "telling.py").read_text())
     yield from (text for text in _strings(telling) if re.fullmatch(r"turn\.[a-z-]+", text))
+    yield from (kind for kind, _ in STEPS.values())
     hows = re.findall(r'^        "([a-z]+)": f?"', (ROOT / "mind_body" / "mouth" / "tell.py").read_text(), re.MULTILINE)
     assert "mail" in hows
     yield from (f"heard.{how}" for how in hows)
