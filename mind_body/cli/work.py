@@ -16,6 +16,7 @@ BAR = 24
 
 def render_json(name: str, report: WorkReport) -> dict[str, Any]:
     run, work, progress, handoff = report.run, report.follow_up, report.progress, report.handoff
+    turns, cost = _spent(report)
     return {
         "mind": name,
         "id": run.id,
@@ -25,8 +26,8 @@ def render_json(name: str, report: WorkReport) -> dict[str, Any]:
         "ended_at": run.ended_at,
         "outcome": run.outcome,
         "reason": run.end_reason or run.reason,
-        "turns": run.turns,
-        "cost_micro_usd": run.cost_micro_usd,
+        "turns": turns,
+        "cost_micro_usd": cost,
         "model_usage": run.model_usage,
         "result": run.result,
         "work": None
@@ -59,6 +60,14 @@ def render_json(name: str, report: WorkReport) -> dict[str, Any]:
     }
 
 
+def _spent(report: WorkReport) -> tuple[int, int]:
+    """Requests and micro-USD so far: of a run that is live, what it last showed."""
+    run, progress = report.run, report.progress
+    if run.ended_at is not None or progress is None:
+        return run.turns, run.cost_micro_usd
+    return max(run.turns, progress.turns), max(run.cost_micro_usd, progress.cost_micro_usd)
+
+
 def render_state(run: Run) -> str:
     """`opened`, `working` or `ended`."""
     if run.ended_at is not None:
@@ -78,7 +87,7 @@ def render_row(name: str, report: WorkReport, now: int) -> list[str]:
         render_utc(run.opened_at),
         lasted,
         context,
-        render_usd(run.cost_micro_usd),
+        render_usd(_spent(report)[1]),
         brief if len(brief) <= BRIEF_SHOWN else brief[:BRIEF_SHOWN] + "…",
         run.end_reason or run.reason,
     ]
@@ -88,6 +97,7 @@ def render_page(name: str, report: WorkReport, now: int) -> str:
     """Everything of one run, a line per fact."""
     run, work, progress, handoff = report.run, report.follow_up, report.progress, report.handoff
     ended = run.ended_at is not None
+    turns, cost = _spent(report)
     lines = [
         ("run", f"{run.id} of {name}"),
         ("state", f"{run.outcome}: {run.end_reason}" if ended else f"{render_state(run)} ({run.reason})"),
@@ -101,14 +111,14 @@ def render_page(name: str, report: WorkReport, now: int) -> str:
         lines += [("work", f"{work.state.value}{': ' + work.why if work.why else ''}")]
     if progress is not None:
         lines += [("doing", render_plain(progress.doing)), ("context", render_bar(progress))]
-    lines += [("cost", f"{render_usd(run.cost_micro_usd)} in {run.turns} turns")]
+    lines += [("cost", f"{render_usd(cost)} in {turns} request{'' if turns == 1 else 's'}")]
     lines += [("", f"{model}: {_render_usage(used)}") for model, used in sorted(run.model_usage.items())]
     lines += [("steered", f"{kind} by {sender} ({state})") for kind, sender, state in report.steers]
     lines += [("compacted", _render_compaction(one)) for one in report.compactions]
     lines += [("result", render_plain(run.result))] if run.result else []
     if handoff is not None:
         lines += [(f"hand-off ({handoff.origin}{', cut' if handoff.cut else ''})", render_plain(handoff.text))]
-    return "\n".join(f"{label:<14}{text}" for label, text in lines)
+    return "\n".join(f"{label:<13} {text}" for label, text in lines)
 
 
 def render_bar(progress: Progress) -> str:

@@ -69,6 +69,7 @@ def test_runs_show_the_live_one_and_the_past_ones_of_every_mind_newest_first(hom
     found = shown(home, "runs")["runs"]
     assert [(one["mind"], one["id"], one["state"]) for one in found] == [("ada", live.id, "working"), ("ada", past.id, "ended")]
     assert found[0]["progress"]["prefix_tokens"] == 150_000
+    assert (found[0]["cost_micro_usd"], found[0]["turns"]) == (420_000, 3), "what it has cost so far"
     assert (found[1]["outcome"], found[1]["result"], found[1]["cost_micro_usd"]) == ("result", "watered", 420_000)
     assert found[1]["handoff"]["text"] == "Next: the roses."
     assert shown(home, "runs", "bea")["runs"] == []
