@@ -22,15 +22,17 @@ from mind_body.clock import now_ms
 from mind_body.mind.records import Run
 from mind_body.self_run import main
 from mind_body.self_run.constants import Constants
+from mind_body.self_run.meter import limit_of
 from tests.real.parts.self_bed import NAME, SelfBed
-from tests.real.parts.zoo_claude import install_zoo
+from tests.real.parts.zoo_claude import BASH, install_zoo
 
 DIVISOR = 100
 START_MS = 20_000
 SLACK_S = 12.0
 """Over the sum of the constants: two starts of real processes on a busy machine."""
 SCALED = replace(Constants().scaled(DIVISOR), start_ms=START_MS)
-STALL_S, GRACE_S, DRAIN_S = SCALED.stall_ms / 1000, SCALED.flush_grace_ms / 1000, SCALED.exit_drain_ms / 1000
+STALL_S, GRACE_S = SCALED.stall_ms / 1000, SCALED.flush_grace_ms / 1000
+TOOL_S = limit_of({"name": "Bash", "input": BASH}) / DIVISOR / 1000
 LADDER_S = 5 * SCALED.escalate_flush_ms / 1000
 """The patient one, to its last step."""
 GONE_S = 5.0
@@ -102,6 +104,7 @@ SCENARIOS: dict[str, Scenario] = {
     ),
     "hangs after the result": Scenario({"hang": "result"}, "result", "done", settings={"linger_s": 0.2}, takes_s=1.0),
     "hangs after the result and heeds no signal": Scenario({"hang": "result", "deaf": True, "iron": True}, "result", "done"),
+    "hangs in a tool": Scenario({"hang": "tool"}, "interrupted", "no line came", AGAIN, takes_s=TOOL_S + LADDER_S),
     "never answers": Scenario({"hang": "start"}, "refused", "did not come up", AGAIN, takes_s=START_MS / 1000 + LADDER_S),
     "stops in a tool": Scenario({"hang": "tool"}, "interrupted", "stopped by", stop_after="self.fed"),
     "is stopped and heeds nobody": Scenario(

@@ -230,7 +230,7 @@ class Fake:
                 self.request(size, [text(ANSWER)])
                 return ANSWER
             tool = f"toolu_{self.requests:04}"
-            self.request(size, [text("Looking."), {"type": "tool_use", "id": tool, "name": "Bash", "input": {"command": "ls"}}])
+            self.request(size, [text("Looking."), {"type": "tool_use", "id": tool, "name": "Bash", "input": BASH}])
             if self.options.get("hang") == "tool":
                 self.wait_for_ever()
             self.wait(self.pace())
@@ -386,6 +386,7 @@ class Fake:
         return len(marks.read_text()) if marks.exists() else 1
 
 
+BASH = {"command": "ls", "timeout": 600_000}
 ANSWER = "The work is done: three files were changed."
 HANDOFF = "Goal: the work. Decided: nothing yet. Files: as they were. Failed: nothing. Next: go on."
 
