@@ -24,7 +24,7 @@ from mind_body.model.lines import ControlResponse, Event
 from mind_body.self_run.child import start_self
 from mind_body.self_run.constants import Constants
 from mind_body.self_run.files import SelfFiles
-from mind_body.self_run.launch import SETTINGS, SETTINGS_FILE, SelfLaunch, parse_binds, render_control
+from mind_body.self_run.launch import SETTINGS, SETTINGS_FILE, SelfLaunch, render_control
 from mind_body.self_run.seen import INITIALIZE, WINDOW
 from mind_body.settings import MindConfig, SelfConfig
 
@@ -117,14 +117,10 @@ async def _places(home: Home, name: str, config: SelfConfig) -> str:
     await trio.lowlevel.checkpoint()
     files = SelfFiles(home, name, config)
     named = [str(files.find_workspace(workspace)) for workspace in config.workspaces]
-    bound = [*parse_binds(config.binds_readable), *parse_binds(config.binds_writable)]
-    if missing := _missing([*bound, *filter(None, [config.config_seed])]):
-        raise ConfigError(f"{', '.join(missing)}: named in [self], and not there")
+    bound = [path for binds in files.find_binds() for path in binds]
+    if config.config_seed:
+        files.check_seed()
     return ", ".join([*named, *bound]) or f"below {home.work_dir(name, '')}"
-
-
-def _missing(paths: list[str]) -> list[str]:
-    return [path for path in paths if not Path(path).expanduser().exists()]
 
 
 async def _key(home: Home, name: str) -> str:

@@ -5,11 +5,15 @@
 2. A session is resumed only where its transcript's last entry is the last one that we recorded. After a power cut the transcript
    may be behind the record, after a lost turn ahead of it.
 3. A truncated `.claude.json` blocks every start of the CLI, so it is moved aside.
+4. What lies in the directory was left by a child, which may have tools: a link or a pipe in the place of a file is followed and
+   opened by nobody out here.
 """
 
 import json
+import os
 import platform
 import shutil
+import stat
 from pathlib import Path
 
 from mind_body.clock import now_ms
@@ -49,7 +53,7 @@ class ClaudeFiles:
         try:
             (self.config_dir / "prompts").mkdir(mode=0o700, exist_ok=True)
             (self.config_dir / name).write_text(instructions, encoding="utf-8", errors="replace")
-            (self.config_dir / SETTINGS_FILE).write_text(SETTINGS)
+            write_settings(self.config_dir, SETTINGS_FILE, SETTINGS)
             mend_state(self.config_dir)
         except OSError as error:
             raise StorageError(f"{self.config_dir} could not be written ({error.strerror})") from error
@@ -63,7 +67,7 @@ class ClaudeFiles:
 def check_transcript(config_dir: Path, session_id: str, leaf: str) -> None:
     """That the session's transcript ends with our last recorded message. Raises SessionGone with the reason."""
     found = next(iter((config_dir / "projects").glob(f"*/{session_id}.jsonl")), None)
-    if found is None:
+    if found is None or not _is_plain(found):
         raise SessionGone("the session's transcript is not there")
     if _read_leaf(found) != leaf:
         raise SessionGone("the session's transcript does not end with our last recorded turn")
@@ -72,6 +76,9 @@ def check_transcript(config_dir: Path, session_id: str, leaf: str) -> None:
 def mend_state(config_dir: Path) -> None:
     """Move a truncated state file of the CLI's aside. Raises OSError."""
     state = config_dir / ".claude.json"
+    aside = state.with_name(f".claude.json.broken-{now_ms()}")
+    if os.path.lexists(state) and not _is_plain(state):
+        state.rename(aside)
     try:
         text = state.read_bytes()
         if text.strip():
@@ -79,7 +86,14 @@ def mend_state(config_dir: Path) -> None:
     except FileNotFoundError:
         return
     except ValueError:
-        state.rename(state.with_name(f".claude.json.broken-{now_ms()}"))
+        state.rename(aside)
+
+
+def write_settings(config_dir: Path, name: str, text: str) -> None:
+    """A file of its own, whatever a child has put in its place. Raises OSError."""
+    (config_dir / name).unlink(missing_ok=True)
+    with (config_dir / name).open("x", encoding="utf-8") as file:
+        file.write(text)
 
 
 def cli_places() -> list[Path]:
@@ -105,6 +119,10 @@ def check_sandbox(*, wanted: bool) -> None:
     """Raises ConfigError where the sandbox is wanted and bubblewrap is missing."""
     if wanted and shutil.which("bwrap") is None:
         raise ConfigError("the claude provider holds its child in bubblewrap, which is missing: install the package `bubblewrap`")
+
+
+def _is_plain(path: Path) -> bool:
+    return stat.S_ISREG(path.lstat().st_mode)
 
 
 def _read_leaf(transcript: Path) -> str | None:

@@ -4,6 +4,7 @@
    by one process at a time: the organ holds its Mind's lock.
 2. Directories of sessions that are over are removed at the next start: nothing is left of what a killed driver began.
 3. A workspace that the operator placed elsewhere has to be there already; any other is made below the Mind's state.
+4. What the operator names is shown by where it really lies, and never where that would open the Mind itself (`binds`).
 """
 
 import shutil
@@ -12,7 +13,8 @@ from pathlib import Path
 
 from mind_body.errors import ConfigError, StorageError
 from mind_body.home import Home
-from mind_body.model.claude_files import check_transcript, mend_state
+from mind_body.model.claude_files import check_transcript, mend_state, write_settings
+from mind_body.self_run.binds import check_place, find_binds
 from mind_body.self_run.launch import SETTINGS, SETTINGS_FILE
 from mind_body.settings import SelfConfig
 
@@ -39,7 +41,7 @@ class SelfFiles:
             directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             if not directory.exists():
                 self._plant(directory)
-            (directory / SETTINGS_FILE).write_text(SETTINGS)
+            write_settings(directory, SETTINGS_FILE, SETTINGS)
             mend_state(directory)
         except (OSError, shutil.Error) as error:
             raise StorageError(f"{directory} could not be written ({error})") from error
@@ -52,13 +54,18 @@ class SelfFiles:
             directory = Path(placed).expanduser()
             if not directory.is_dir():
                 raise ConfigError(f"the workspace '{workspace}' is {directory} by [self] workspaces, which is no directory")
-            return directory
+            return check_place(self._home, self._name, directory)
         directory = self._home.work_dir(self._name, workspace)
         try:
             directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{directory} could not be made ({error.strerror})") from error
         return directory
+
+    def find_binds(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Further paths, those to read and those to write, outside to inside. Raises ConfigError."""
+        config = self._config
+        return find_binds(self._home, self._name, config.binds_readable), find_binds(self._home, self._name, config.binds_writable)
 
     def check_resumable(self, session_id: str, leaf: str) -> None:
         """Raises SessionGone with the reason."""
@@ -72,16 +79,20 @@ class SelfFiles:
             shutil.rmtree(entry, ignore_errors=True)
         return len(gone)
 
+    def check_seed(self) -> Path:
+        """Where it really lies. Raises ConfigError."""
+        seed = Path(self._config.config_seed).expanduser()
+        if not seed.is_dir():
+            raise ConfigError(f"[self] config_seed is {seed}, which is no directory")
+        return check_place(self._home, self._name, seed)
+
     def _plant(self, directory: Path) -> None:
         """Whole or not at all: it is made beside its place."""
         part = directory.with_name(directory.name + ".part")
         shutil.rmtree(part, ignore_errors=True)
-        seed = Path(self._config.config_seed).expanduser() if self._config.config_seed else None
-        if seed is None:
-            part.mkdir(mode=0o700)
-        elif seed.is_dir():
-            shutil.copytree(seed, part, ignore=NEVER_COPIED)
+        if self._config.config_seed:
+            shutil.copytree(self.check_seed(), part, ignore=NEVER_COPIED)
             part.chmod(0o700)
         else:
-            raise ConfigError(f"[self] config_seed is {seed}, which is no directory")
+            part.mkdir(mode=0o700)
         part.rename(directory)

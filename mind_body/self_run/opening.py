@@ -29,7 +29,7 @@ from mind_body.self_run.constants import Constants
 from mind_body.self_run.course import ChildNow, Course
 from mind_body.self_run.files import SelfFiles
 from mind_body.self_run.ladder import decide_leave
-from mind_body.self_run.launch import SelfLaunch, parse_binds
+from mind_body.self_run.launch import SelfLaunch
 from mind_body.self_run.meter import Meter
 from mind_body.self_run.reuse import Binding, Bounds, Fresh, Idle, Keep, Resume, linger_ms, plan_opening, warm_ms
 from mind_body.self_run.seen import Seen
@@ -170,6 +170,7 @@ class Bench:
         """Raises MindBodyError."""
         config, workspace = self._config, binding.workspace
         check_sandbox(wanted=config.sandbox)
+        readable, writable = self._files.find_binds()
         return SelfLaunch(
             binary=str(find_cli(config.cli)),
             config_dir=str(self._files.prepare(session_id)),
@@ -183,8 +184,8 @@ class Bench:
             gateway_url=self._gateway.url,
             key_kind=config.credential,
             key=seat.key,
-            readable=parse_binds(config.binds_readable),
-            writable=parse_binds(config.binds_writable),
+            readable=readable,
+            writable=writable,
             sandboxed=config.sandbox,
         )
 

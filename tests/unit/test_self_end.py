@@ -1,5 +1,7 @@
 """What the end of a run writes, what the next one finds, and what a Self keeps on disk. The mind is a real one."""
 
+import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -261,3 +263,49 @@ def test_a_session_is_resumable_only_where_its_transcript_ends_with_our_last_mes
     files.check_resumable("s1", "a2")
     with pytest.raises(SessionGone, match="does not end with"):
         files.check_resumable("s1", "a1")
+
+
+def test_what_a_child_put_in_the_place_of_a_file_is_not_followed(home: Home, tmp_path: Path) -> None:
+    files, precious = SelfFiles(home, "ada", SelfConfig()), tmp_path / "precious"
+    precious.write_text("mine")
+    made = files.prepare("s1")
+    (made / SETTINGS_FILE).unlink()
+    (made / SETTINGS_FILE).symlink_to(precious)
+    os.mkfifo(made / ".claude.json")
+    (made / "projects" / "-work-site").mkdir(parents=True)
+    (made / "projects" / "-work-site" / "s1.jsonl").symlink_to("/dev/zero")
+    files.prepare("s1")
+    assert precious.read_text() == "mine"
+    assert not (made / SETTINGS_FILE).is_symlink()
+    assert not (made / ".claude.json").exists()
+    with pytest.raises(SessionGone, match="not there"):
+        files.check_resumable("s1", "a2")
+
+
+@pytest.mark.parametrize("opens", ["/", "/etc", "/var", "{root}", "{root}/credentials", "{root}/state/ada", "{root}/link"])
+def test_nothing_that_would_open_the_mind_is_shown_to_a_self(home: Home, tmp_path: Path, opens: str) -> None:
+    assert home.root is not None
+    home.credentials.mkdir(exist_ok=True)
+    home.mind_dir("ada").mkdir(parents=True, exist_ok=True)
+    (home.root / "link").symlink_to(home.credentials)
+    place = opens.format(root=home.root)
+    refusals: list[Callable[[], object]] = [
+        SelfFiles(home, "ada", SelfConfig(binds_readable=(f"{place}:/data",))).find_binds,
+        SelfFiles(home, "ada", SelfConfig(binds_writable=(f"{place}:/data",))).find_binds,
+        lambda: SelfFiles(home, "ada", SelfConfig(workspaces={"repo": place})).find_workspace("repo"),
+        lambda: SelfFiles(home, "ada", SelfConfig(config_seed=place)).prepare("s1"),
+    ]
+    for refused in refusals:
+        with pytest.raises(ConfigError, match="no sandbox may hold that"):
+            refused()
+
+
+def test_what_an_operator_shows_is_shown_from_where_it_lies(home: Home, tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "named").symlink_to(data)
+    files = SelfFiles(home, "ada", SelfConfig(binds_readable=(str(tmp_path / "named"),), binds_writable=(f"{data}:/out",)))
+    assert files.find_binds() == ({str(data): str(tmp_path / "named")}, {str(data): "/out"})
+    for bind in ("data", f"{data}:out", "/nowhere"):
+        with pytest.raises(ConfigError, match=r"whole paths|not there"):
+            SelfFiles(home, "ada", SelfConfig(binds_readable=(bind,))).find_binds()
