@@ -23,11 +23,14 @@ from mind_body.crash import POINTS
 from mind_body.matrix.client import TIMELINE_LIMIT
 from tests.real.parts.chat_api import ChatApi
 from tests.real.parts.person import Person
-from tests.real.parts.scene import Scene, wait_until
+from tests.real.parts.scene import Scene, Table, wait_until
 from tests.real.parts.synapse import Homeserver
 
 _NUMBER = re.compile(r"q(\d{5})")
 SETTLE_S = 60.0
+AT_WORK = ("ear.steer", "heartbeat.before-claim", "heartbeat.claimed", *(name for name in POINTS if name.startswith("self.")))
+TALK = tuple(sorted(POINTS.keys() - set(AT_WORK)))
+"""The boundaries of talking; those of working are `campaign_work`'s."""
 
 
 @dataclass
@@ -54,7 +57,11 @@ class Findings:
 class Campaign:
     """One household, killed again and again."""
 
-    def __init__(self, homeserver: Homeserver, api: ChatApi, directory: Path, seed: int = 1) -> None:
+    points: tuple[str, ...] = TALK
+
+    def __init__(
+        self, homeserver: Homeserver, api: ChatApi, directory: Path, seed: int = 1, tables: dict[str, Table] | None = None
+    ) -> None:
         self.random = random.Random(seed)
         self.homeserver = homeserver
         self.api = api
@@ -63,7 +70,7 @@ class Campaign:
         self._mark = directory / "crashed"
         self._numbers = itertools.count(1)
         self._asked: dict[str, list[str]] = {}
-        self.her = self.scene.add_mind("ada", base_url=api.base_url)
+        self.her = self.scene.add_mind("ada", base_url=api.base_url, tables=tables)
         self.bob, self.eve = self.scene.person("bob"), self.scene.person("eve")
         self._rooms: list[tuple[Person, str, bool]] = []
 
@@ -168,7 +175,7 @@ class Campaign:
 
     def _rounds(self) -> Any:
         for n in itertools.count():
-            for at, point in enumerate(self.random.sample(sorted(POINTS), len(POINTS))):
+            for at, point in enumerate(self.random.sample(self.points, len(self.points))):
                 yield point
                 if at % 4 == 3:
                     yield "homeserver" if (n + at // 4) % 2 else "random"
