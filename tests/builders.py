@@ -81,7 +81,8 @@ def insert(tx: Transaction, table: str, **columns: Any) -> None:
 
 def insert_room(tx: Transaction, room_id: str = "!a:example.org", **columns: Any) -> str:
     """A joined room; its conversation is its own."""
-    values = {"number": next(_serial), "membership": "joined", "conversation": f"room:{room_id}"} | columns
+    number = int(tx.execute("SELECT coalesce(max(number), 0) + 1 FROM room").fetchone()[0])
+    values = {"number": number, "membership": "joined", "conversation": f"room:{room_id}"} | columns
     insert(tx, "room", room_id=room_id, **values)
     return room_id
 

@@ -1,5 +1,6 @@
 """The verbs that write, on a disk that is full: one sentence that names the file, an exit code, and nothing lost."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,9 +18,10 @@ SIZE_KIB = 1024
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+def small_disk() -> Iterator[SmallDisk]:
+    """So near the root that a home's sockets and locks are on it too."""
     require_part("small-disk")
-    with open_small_disk(tmp_path / "disk", SIZE_KIB) as disk:
+    with tempfile.TemporaryDirectory(prefix="mind-disk-") as place, open_small_disk(Path(place) / "d", SIZE_KIB) as disk:
         yield disk
 
 

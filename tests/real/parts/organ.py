@@ -1,11 +1,11 @@
 """Door: one organ by itself, as a process of a test's own. Ends with the test even when that is killed."""
 
-import os
 import signal
 import subprocess
 import sys
 from pathlib import Path
 
+from tests.real.parts.scene import bare_environment
 from tests.real.parts.synapse import die_with_parent
 
 
@@ -21,7 +21,7 @@ class Organ:
 
     def start(self, *, crash_at: str = "") -> None:
         assert self.process is None
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "LANG": "C.UTF-8"}
+        environment = bare_environment(self.directory)
         if crash_at:
             environment["MIND_CRASH_AT"] = crash_at
         with self.log.open("ab") as log:

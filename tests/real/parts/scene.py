@@ -92,7 +92,7 @@ class Scene:
     def up(self, **env: str) -> None:
         """Start `mind up`. Returns at once; scenes wait for what they want to see."""
         assert self.process is None
-        environment = {"PATH": os.environ["PATH"], "HOME": str(self.directory), "LANG": "C.UTF-8", **env}
+        environment = bare_environment(self.directory) | env
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "mind_body", "--home", str(self.directory), "up"],
@@ -177,6 +177,12 @@ class Scene:
 
     def journal(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+
+def bare_environment(home: Path) -> dict[str, str]:
+    """What a process of a scene gets: nothing of ours but where programs are, and where temporary files and sockets go."""
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "XDG_RUNTIME_DIR") if name in os.environ}
+    return {**kept, "HOME": str(home), "LANG": "C.UTF-8"}
 
 
 def wait_until(what: str, check: Callable[[], Any], deadline_s: float = 60.0) -> Any:
