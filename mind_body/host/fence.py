@@ -1,4 +1,4 @@
-"""Door: what bubblewrap leaves open. Run as a program before it: `python -IS fence.py bwrap …`.
+"""Door: what bubblewrap leaves open. Run as a program before it: `python -IS fence.py HOME bwrap …`.
 
 1. Abstract unix sockets belong to the network that the child keeps. It takes a Landlock domain (landlock(7)) for what it becomes,
    in which no abstract socket and no process outside can be reached. Mounts stay allowed: nothing of the file system is handled.
@@ -6,6 +6,8 @@
 2. Where we run as root, what the kernel lets its own root write below /proc can be written inside, too: the user namespace only
    calls him 1000, and bwrap looks only at the directories' modes. So it is bound read-only. An ordinary user may write none of
    it, and where /proc is masked he may not bind it either.
+3. Whoever is inside has a name there, because tools ask for it (git, ssh, `id`): an /etc/passwd and /etc/group of its own, with one
+   user whose home is HOME, handed over in memory.
 
 It imports nothing of ours: it is a start that every child waits for.
 """
@@ -52,11 +54,31 @@ def cover(argv: Sequence[str]) -> list[str]:
     return [*argv[:at], *(word for path in KERNEL for word in ("--ro-bind-try", path, path)), *argv[at:]]
 
 
+def give_name(argv: Sequence[str], home: str) -> list[str]:
+    """The command line of bwrap with the files that name its one user; it takes their descriptors."""
+    user = argv[argv.index("--uid") + 1]
+    files = {
+        "/etc/passwd": f"mind:x:{user}:{user}::{home}:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
+        "/etc/group": f"mind:x:{user}:\nnogroup:x:65534:\n",
+    }
+    at = argv.index("--proc") + 2
+    return [*argv[:at], *(word for path, text in files.items() for word in ("--ro-bind-data", _hold(text), path)), *argv[at:]]
+
+
+def _hold(text: str) -> str:
+    """A descriptor, kept open for what we become."""
+    descriptor = os.memfd_create("name", 0)
+    os.write(descriptor, text.encode())
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return str(descriptor)
+
+
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 
 
 if __name__ == "__main__":
     close_in()
-    command = cover(sys.argv[1:]) if os.geteuid() == 0 else sys.argv[1:]
+    command = give_name(sys.argv[2:], sys.argv[1])
+    command = cover(command) if os.geteuid() == 0 else command
     os.execvp(command[0], command)  # noqa: S606 - bwrap itself, found where its environment says

@@ -4,7 +4,7 @@
    user namespaces, an ordinary user inside whoever we are outside. The network is kept: the gateway is on loopback. Nothing is
    writable but home, /tmp, /dev/shm and what is bound so.
 2. No home directory, no /etc/mind, /var/lib/mind or /run/mind, no sockets of the host (`fence.py` closes the abstract ones); of
-   /etc only what names users and hosts.
+   /etc only what names hosts, and one user (`fence.py` names it).
 3. It dies with the thread that started it, and its pid namespace with it: nothing that it forked survives.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 FENCE = (sys.executable, "-IS", str(Path(__file__).with_name("fence.py")))
-"""Goes before bwrap, and closes what that leaves open."""
+"""Goes before bwrap, and closes what that leaves open. Its first word is the home inside."""
 USER_ID = 1000
 SYSTEM = ("/usr",)
 MERGED = ("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
@@ -65,7 +65,7 @@ def render_bwrap(sandbox: Sandbox, argv: Sequence[str], bwrap: str = "bwrap") ->
         *("--remount-ro", "/run"),
         *("--remount-ro", "/dev"),
     ]
-    return [*FENCE, bwrap, *namespaces, *identity, *fate, *mounts, "--chdir", sandbox.cwd, "--", *argv]
+    return [*FENCE, sandbox.home, bwrap, *namespaces, *identity, *fate, *mounts, "--chdir", sandbox.cwd, "--", *argv]
 
 
 def _each(flag: str, paths: Sequence[str]) -> list[str]:

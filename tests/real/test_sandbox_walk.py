@@ -122,7 +122,7 @@ def host(tmp_path: Path) -> Iterator[Host]:
     left.write_text(REAL)
     home.run.mkdir(exist_ok=True)
     paths = [str(path) for path in (tmp_path, home.credentials, home.mind_db("ada"), home.mind_dir("bea"), home.run, left)]
-    paths += ["/etc/passwd", "/etc/shadow", "/etc/mind", "/var/lib/mind", "/run/mind", "/root", "/var", "/sys", "/boot", "/mnt"]
+    paths += ["/etc/shadow", "/etc/mind", "/var/lib/mind", "/run/mind", "/root", "/var", "/sys", "/boot", "/mnt"]
     with ExitStack() as stack:
         stack.callback(left.unlink)
         ways = [str(home.heartbeat_socket), str(home.mouth_socket), str(home.persona_socket("ada"))]
@@ -175,7 +175,8 @@ def test_what_it_sees_is_the_sandbox_and_no_more(host: Host) -> None:
         "work",
     }
     assert got["home"] == ["self"]
-    assert not {"passwd", "shadow", "mind", "machine-id", "ssh"} & set(got["etc"])
+    assert (got["users"], got["me"]) == (["mind", "nobody"], ["mind", "/home/self", "mind"])
+    assert not {"shadow", "mind", "machine-id", "ssh"} & set(got["etc"])
     assert set(got["devices"]) <= DEVICES
     assert {place for place in got["descriptors"].values() if place.startswith("/")} <= {"/dev/null", "/proc/self/fd", ""}
     assert set(got["environ"]) - set(SWITCHES) <= ENVIRONMENT
