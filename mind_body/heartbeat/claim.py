@@ -21,7 +21,7 @@ from mind_body.control.effective import Control, Dial, Held
 from mind_body.control.people import is_operator, may_start
 from mind_body.heartbeat.wake import Rest, Wait, backoff_ms
 from mind_body.mind.records import Run
-from mind_body.mind.work_records import FollowUp, Handoff, OpenWork, Progress, Proposal, Reaction, WorkFacts
+from mind_body.mind.work_records import FollowUp, Handoff, OpenWork, Progress, Proposal, Reaction, Steer, WorkFacts
 from mind_body.settings import HostConfig, MindConfig, PeopleConfig
 
 NOTHING = frozenset({"dead", "failed", "no-result", "killed", "died", "refused", "interrupted"})
@@ -29,6 +29,8 @@ NOTHING = frozenset({"dead", "failed", "no-result", "killed", "died", "refused",
 PASSED_OVER = frozenset({"held", "limited", "budget"})
 """Outcomes that say nothing against the next run."""
 TRIES_MAX = 3
+TOLD_MAX, TOLD_CHARS = 8, 1000
+"""Steering messages that a hand-off from the record repeats, and characters of each."""
 CONFIRM_MS = 24 * 3_600_000
 YES = ("✅", "👍")
 NO = ("❌", "👎")
@@ -112,7 +114,9 @@ def judge_proposal(proposal: Proposal, reactions: Sequence[Reaction], people: Pe
     return Asked(min(opened, now) + CONFIRM_MS)
 
 
-def make_handoff(run: Run, follow_up: FollowUp, progress: Progress | None, reason: str, now: int) -> Handoff:
+def make_handoff(  # noqa: PLR0917 - all that is known of it
+    run: Run, follow_up: FollowUp, progress: Progress | None, told: Sequence[Steer], reason: str, now: int
+) -> Handoff:
     """What the record knows of a run that could not say anything any more."""
     lines = [f"The last run on this work broke off and left no hand-off of its own: {reason}."]
     if progress is None:
@@ -120,6 +124,9 @@ def make_handoff(run: Run, follow_up: FollowUp, progress: Progress | None, reaso
     else:
         lines.append(f"What it was last seen doing: {progress.doing}")
         lines.append("What it had begun may be half done. Look at the state of the files before anything else.")
+    if told:
+        lines.append("What people added to the work while it ran, the last of it:")
+        lines += [f"{one.sender}: {one.text[:TOLD_CHARS]}" for one in told[-TOLD_MAX:]]
     return Handoff(run.id, follow_up.workspace, "\n".join(lines), "record", cut=False, at=now)
 
 

@@ -1,6 +1,7 @@
 """Loop: the one transaction in which the heartbeat acts on a Mind's work (T2).
 
-In it, in this order: pauses that an operator mended; a dead run is buried, its work open again; proposals that were answered; work
+In it, in this order: pauses that an operator mended; a dead run is buried, its work open again unless a person has stopped it;
+proposals that were answered; work
 that is given up; the claim with its run. Who was told that work began is told that it broke off, once per run, and that it is given
 up, in its thread.
 """
@@ -17,7 +18,7 @@ from mind_body.mind.outbox import admit_said, read_said
 from mind_body.mind.records import Run
 from mind_body.mind.runs import clear_pause
 from mind_body.mind.self_runs import read_progress
-from mind_body.mind.steers import drop_steers
+from mind_body.mind.steers import drop_steers, read_given_steers, read_stopper
 from mind_body.mind.store import Transaction
 from mind_body.mind.work_records import SELF_PAUSE, FollowUp, WorkFacts
 from mind_body.settings import MindConfig
@@ -56,9 +57,13 @@ class Desk:
         """Its work is open again; with a hand-off from the record, where somebody had begun."""
         follow_up = read_follow_up_of_run(self.tx, run.id) if run.holder is not None else None
         progress = read_progress(self.tx, run.id)
-        handoff = make_handoff(run, follow_up, progress, dead.reason, self.now) if follow_up is not None else None
+        told, stopper = read_given_steers(self.tx, run.id), read_stopper(self.tx, run.id)
+        handoff = make_handoff(run, follow_up, progress, told, dead.reason, self.now) if follow_up is not None else None
         reopened = bury_self_run(self.tx, run, dead.outcome, dead.reason, self.now, handoff=handoff)
-        if reopened is not None and follow_up is not None:
+        if reopened is not None and stopper is not None:
+            self._stop(run, reopened, f"{stopper} stopped it")
+            reopened = None
+        elif reopened is not None and follow_up is not None:
             self._say(NoticeKey.SELF_INTERRUPTED, run.id, reopened)
         sentence = f"Her Self's run was closed: {dead.reason}." + (" Its work is open again." if reopened else "")
         self.done.note("run.closed", sentence, RUN=run.id, OUTCOME=dead.outcome, REASON=dead.reason, FOLLOW_UP=run.follow_up_id)
@@ -78,6 +83,13 @@ class Desk:
             self.done.note("work.confirmed", f"{follow_up.asked_by} confirmed the brief.", FOLLOW_UP=follow_up.id)
         elif isinstance(answer, Refused) and drop_follow_up(self.tx, follow_up.id, answer.why, self.now):
             self.done.note("work.dropped", f"Work is dropped: {answer.why}.", FOLLOW_UP=follow_up.id, REASON=answer.why)
+
+    def _stop(self, run: Run, follow_up: FollowUp, why: str) -> None:
+        """The run died before it could end as it was asked to; its work is over all the same."""
+        if drop_follow_up(self.tx, follow_up.id, why, self.now):
+            drop_steers(self.tx, run.id)
+            self._say(NoticeKey.SELF_ENDED_INTERRUPTED, run.id, follow_up)
+            self.done.note("work.dropped", f"Work is over: {why}.", FOLLOW_UP=follow_up.id, REASON=why)
 
     def _give_up(self, follow_up: FollowUp, count: int) -> None:
         why = f"its last {count} runs came to nothing"

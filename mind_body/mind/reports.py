@@ -35,6 +35,8 @@ class Figures:
     pauses: tuple[Pause, ...]
     encrypted_rooms: tuple[str, ...]
     """Rooms she is in and cannot read."""
+    heard_until: int | None
+    """When the homeserver's newest answer was stored (empty ones every ten minutes); None before the first."""
 
 
 def read_figures(tx: Transaction, since: int) -> Figures:
@@ -54,6 +56,7 @@ def read_figures(tx: Transaction, since: int) -> Figures:
             row["name"] or row["room_id"]
             for row in tx.execute("SELECT name, room_id FROM room WHERE encrypted = 1 AND membership = 'joined' ORDER BY number")
         ),
+        heard_until=_number(tx, "SELECT max(at) FROM position") or None,
     )
 
 

@@ -19,7 +19,7 @@ from mind_body.mind.follow_ups import (
 )
 from mind_body.mind.records import Run, RunKind
 from mind_body.mind.runs import end_run, recent_runs
-from mind_body.mind.steers import drop_steers, drop_stops
+from mind_body.mind.steers import drop_steers, drop_stops, read_stopper
 from mind_body.mind.store import Transaction
 from mind_body.mind.work_records import Compaction, Ended, Progress, SelfRunEnd
 
@@ -36,17 +36,21 @@ def record_figures(  # noqa: PLR0917 - a record's columns, in their order
 
 
 def end_self_run(tx: Transaction, run: Run, holder: str, end: SelfRunEnd, now: int) -> Ended | None:
-    """End it, and with it what it worked on: done, open again, or going on as new work. None when it is not ours any more."""
+    """End it, and with it what it worked on: done, open again, or going on as new work. None when it is not ours any more.
+
+    What a person asked to stop does not go on, whatever it ended of.
+    """
     if not end_run(tx, run.id, holder, end.outcome, end.reason, now):
         return None
     if end.result is not None:
         tx.execute("UPDATE run SET result = ? WHERE id = ?", (first_bytes(end.result), run.id))
+    fate = "done" if read_stopper(tx, run.id) else end.fate
     drop_stops(tx, run.id)
     follow_up = read_follow_up_of_run(tx, run.id)
     after = None
-    if follow_up is not None and end.fate == "again":
+    if follow_up is not None and fate == "again":
         after = reopen_follow_up(tx, run.id)
-    elif follow_up is not None and end.fate == "continue":
+    elif follow_up is not None and fate == "continue":
         after = continue_follow_up(tx, follow_up, run.id, end.reason, now)
     elif follow_up is not None:
         finish_follow_up(tx, follow_up.id, run.id, end.result, now)

@@ -3,7 +3,8 @@
 1. An event is a steer once: its id is unique.
 2. A steer belongs to the live run. What that was not given goes on to the next run of the same work. Where there is none it is
    dropped, and what somebody wrote is then mail, as it would have been without the run: nobody's words are lost because a run ended
-   just then. A stop is for one run alone.
+   just then. A stop is for one run alone, and for its work: what a person stopped is over, also where the run died of something
+   else before it could say so.
 3. The thread of the live run is known from the receipt of its first message, or from the room, which may be quicker: until one of
    them has come, nobody can have written in it.
 """
@@ -82,6 +83,20 @@ def carry_steers(tx: Transaction, follow_up_ids: Sequence[str], run_id: str) -> 
         (run_id, json.dumps(list(follow_up_ids))),
     )
     return changed.rowcount
+
+
+def read_stopper(tx: Transaction, run_id: str) -> str | None:
+    """Who has asked this run to stop, the first of them."""
+    row = tx.execute(
+        "SELECT sender FROM steer WHERE run_id = ? AND kind = 'stop' AND state <> 'dropped' ORDER BY rowid LIMIT 1", (run_id,)
+    ).fetchone()
+    return str(row["sender"]) if row else None
+
+
+def read_given_steers(tx: Transaction, run_id: str) -> list[Steer]:
+    """What the run was given, in order: a run that died has told nobody of it."""
+    rows = tx.execute("SELECT * FROM steer WHERE run_id = ? AND kind = 'steer' AND state = 'given' ORDER BY rowid", (run_id,))
+    return [_steer(row) for row in rows]
 
 
 def drop_stops(tx: Transaction, run_id: str) -> None:

@@ -65,6 +65,7 @@ class Finish:
         course = self.course
         done = record.outcome is Outcome.RESULT
         result = course.result_text if done else ""
+        told = Outcome.INTERRUPTED if course.calls.stopped and not done else record.outcome
         return End(
             run=self.work.run,
             record=record,
@@ -74,7 +75,7 @@ class Finish:
             session_id=course.seen.session_id,
             use=self._use(record),
             handoff=render_record(self.work, course, record.reason, now_ms()),
-            said=self.teller.end(record.outcome, result, totals.cost_micro_usd),
+            said=self.teller.end(told, result, totals.cost_micro_usd),
             limit_until=find_limit(self.grant.passed) or course.seen.limit_until,
         )
 

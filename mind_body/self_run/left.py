@@ -15,6 +15,9 @@ from mind_body.self_run.place import Work
 LOOKED_BACK = 20
 """Runs among which the last one with a result on this workspace is looked for."""
 
+TOLD_MAX, TOLD_CHARS = 8, 1000
+"""Steering messages that a hand-off from the record repeats, and characters of each."""
+
 
 def read_left(tx: Transaction, workspace: str) -> Handoff | None:
     """The newest hand-off of a workspace, or the newest result, if that came after it."""
@@ -38,4 +41,7 @@ def render_record(work: Work, course: Course, reason: str, now: int) -> Handoff:
     ]
     if course.said:
         lines += ["The last thing that it said:", course.said]
+    told = [one.text[:TOLD_CHARS] for one in course.given if one.steer_id is not None]
+    if told:
+        lines += ["What people added to the work while it ran, the last of it:", *told[-TOLD_MAX:]]
     return Handoff(work.run.id, work.asked.workspace, "\n".join(lines), "record", cut=False, at=now)

@@ -201,8 +201,8 @@ def test_it_waits_a_day_and_only_for_somebody_who_may_still_start_work() -> None
 
 def test_a_hand_off_from_the_record_says_that_it_is_one_and_what_was_seen_last() -> None:
     run = make_run(kind=RunKind.SELF_RUN)
-    seen = make_handoff(run, make_work(), Progress(run.id, "Bash: make test", 1, 2, 3, 4, 5, NOW), "its holder is gone", NOW)
+    seen = make_handoff(run, make_work(), Progress(run.id, "Bash: make test", 1, 2, 3, 4, 5, NOW), [], "its holder is gone", NOW)
     assert (seen.run_id, seen.workspace, seen.origin, seen.cut) == (run.id, "main", "record", False)
     assert "its holder is gone" in seen.text
     assert "Bash: make test" in seen.text
-    assert "not known" in make_handoff(run, make_work(), None, "gone", NOW).text
+    assert "not known" in make_handoff(run, make_work(), None, [], "gone", NOW).text

@@ -15,12 +15,13 @@ from mind_body.mind.handoffs import read_handoff
 from mind_body.mind.records import Run, RunKind, Session
 from mind_body.mind.runs import adopt_run, close_dead_run, live_run, read_pauses, read_run
 from mind_body.mind.sessions import open_session, read_open_session
+from mind_body.mind.steers import admit_steer
 from mind_body.mind.store import Mind
 from mind_body.mind.turning import SessionUse
 from mind_body.mind.work_records import Handoff, NewFollowUp
 from mind_body.model.session import Usage
 from mind_body.self_run.actions import Outcome, Record, Why
-from mind_body.self_run.course import ChildNow, Course
+from mind_body.self_run.course import ChildNow, Course, Message
 from mind_body.self_run.ending import End, write_end
 from mind_body.self_run.figures import Totals
 from mind_body.self_run.files import SelfFiles
@@ -170,6 +171,17 @@ def test_work_that_a_person_stopped_is_over(mind: Mind) -> None:
     assert work.state == "done"
 
 
+def test_work_that_a_person_stopped_is_over_also_where_she_was_held_before_it_ended(mind: Mind) -> None:
+    run = begin(mind)
+    with mind.write() as tx:
+        admit_steer(tx, run.id, "$stop", "stop", "@bob:example.org", "stop", NOW)
+    assert write(mind, end_of(mind, run, Outcome.HELD, why=Why.HELD))
+    with mind.read() as tx:
+        work = read_follow_up(tx, run.follow_up_id or "")
+    assert work is not None
+    assert work.state == "done"
+
+
 def test_what_is_left_is_the_newest_hand_off_or_a_result_that_came_after_it(mind: Mind) -> None:
     first = begin(mind)
     write(mind, end_of(mind, first, Outcome.DIED))
@@ -198,6 +210,8 @@ def test_a_hand_off_from_the_record_says_what_is_known(mind: Mind) -> None:
     assert "claude ended by itself (exit 1)" in text
     assert "Bash: make test" in text
     assert text.endswith("Two tests fail.")
+    course.given.append(Message("m", "[bob writes]\n| roses", "u1", "steer-1"))
+    assert "| roses" in render_record(Work(run, asked), course, "gone", NOW).text
 
 
 # On disk.

@@ -221,7 +221,6 @@ def test_what_a_run_was_not_given_goes_on_to_the_next_one_and_back_to_the_room_w
     for event in ("$s1", "$s2"):
         admit_steer(tx, run.id, event, "steer", BOB, "faster", NOW)
     admit_steer(tx, run.id, None, "steer", BOB, "from her", NOW)
-    admit_steer(tx, run.id, "$stop", "stop", BOB, "stop", NOW)
     mark_given(tx, read_queued_steers(tx, run.id)[0].id)
     ended = end_self_run(tx, run, HOLDER, SelfRunEnd("flushed", "", None, "continue"), NOW)
     assert ended is not None

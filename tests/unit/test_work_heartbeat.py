@@ -21,7 +21,7 @@ from mind_body.mind.reactions import admit_reaction
 from mind_body.mind.records import Pause, Run, RunKind
 from mind_body.mind.runs import adopt_run, end_run, live_run, recent_runs, set_pause
 from mind_body.mind.self_runs import end_self_run, write_progress
-from mind_body.mind.steers import admit_steer, read_queued_steers
+from mind_body.mind.steers import admit_steer, mark_given, read_queued_steers
 from mind_body.mind.store import open_mind
 from mind_body.mind.work_records import FATES, FollowUp, Progress, Reaction, SelfRunEnd
 from mind_body.settings import HostConfig
@@ -179,6 +179,38 @@ async def test_a_run_whose_holder_died_is_buried_its_work_taken_again_and_its_th
     with yard.mind.read() as tx:
         assert [one.text for one in read_queued_steers(tx, again.id)] == ["deeper"]
     assert len(yard.said()) == 1
+
+
+@pytest.mark.parametrize("given", [True, False])
+async def test_work_that_a_person_stopped_is_over_though_its_run_died_before_it_could_end(yard: Yard, given: bool) -> None:
+    work = yard.ask()
+    await yard.look()
+    run = yard.adopt()
+    yard.begin()
+    with yard.mind.write() as tx:
+        stop = admit_steer(tx, run.id, "$stop", "stop", BOB, "stop", NOW)
+        assert stop
+        assert not given or mark_given(tx, stop)
+    await yard.look(NOW + 1000)
+    await yard.look(NOW + DAY)
+    found = yard.work(work)
+    assert (yard.outcomes(), found.state, found.why) == (["dead"], "dropped", f"{BOB} stopped it")
+    assert [("was stopped" in body, thread) for body, thread in yard.said()] == [(True, "$root")]
+
+
+async def test_what_a_dead_run_was_told_is_known_to_the_next_one(yard: Yard) -> None:
+    yard.ask()
+    await yard.look()
+    run = yard.adopt()
+    with yard.mind.write() as tx:
+        steer = admit_steer(tx, run.id, "$steer", "steer", BOB, "plant roses, no tulips", NOW)
+        assert steer
+        assert mark_given(tx, steer)
+    await yard.look(NOW + 1000)
+    with yard.mind.read() as tx:
+        handoff = read_handoff(tx, run.id)
+    assert handoff is not None
+    assert f"{BOB}: plant roses, no tulips" in handoff.text
 
 
 async def test_while_its_holder_lives_a_run_is_left_alone(yard: Yard) -> None:
