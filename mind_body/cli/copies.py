@@ -20,6 +20,7 @@ from mind_body.host.liveness import take_hold
 from mind_body.ids import new_id
 from mind_body.mind.reports import read_newest_instant
 from mind_body.mind.restored import admit_restored
+from mind_body.mind.rooms import read_identity
 from mind_body.mind.store import check_mind, open_mind
 
 _PARTS = ("", "-wal", "-shm")
@@ -59,14 +60,14 @@ def restore(home: Home, name: str, file: Path) -> None:
     The mind that was there is kept beside it. What happened after the backup is unknown to the restored mind; the command says
     what that means.
     """
-    read_mind_config(home, name)
+    config = read_mind_config(home, name)
     if not file.is_file():
         raise MindBodyError(f"{file} is not a file; name one that `mind backup` wrote")
     path = home.mind_db(name)
     with _stopped(home, name):
         try:
             copy = _checked_copy(file, path.parent / "restoring")
-            known_until = _admit(copy)
+            known_until = _admit(copy, config.matrix.user)
             aside = _set_aside(path)
             copy.rename(path)
         finally:
@@ -81,7 +82,7 @@ def restore(home: Home, name: str, file: Path) -> None:
 def _stopped(home: Home, name: str) -> Iterator[None]:
     """Hold the locks of every organ that writes this mind, so that none runs and none starts."""
     with contextlib.ExitStack() as stack:
-        for organ, whose in (("mouth", None), ("heartbeat", None), ("persona", name)):
+        for organ, whose in (("mouth", None), ("heartbeat", None), ("persona", name), ("self", name)):
             hold = take_hold(home.lock_file(organ, whose), f"restore-{new_id()}")
             if hold is None:
                 raise MindBodyError(f"the {organ} is running: stop `mind up` (or the units) first, then restore {name}")
@@ -106,13 +107,17 @@ def _checked_copy(file: Path, directory: Path) -> Path:
     return copy
 
 
-def _admit(copy: Path) -> int:
+def _admit(copy: Path, user_id: str) -> int:
     try:
         mind = open_mind(copy)
     except MindFileError as error:
         raise MindFileError(str(error).replace(str(copy), "the backup") + "; nothing was changed") from error
     try:
         with mind.write() as tx:
+            identity = read_identity(tx)
+            if identity is not None and identity.user_id != user_id:
+                words = f"the backup is of {identity.user_id}, and this Mind is {user_id} ([matrix] user); nothing was changed"
+                raise MindFileError(words)
             known_until = read_newest_instant(tx)
             admit_restored(tx, now_ms())
     finally:

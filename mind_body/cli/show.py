@@ -18,6 +18,9 @@ from mind_body.mind.reports import Entry, Figures, read_figures, read_history
 from mind_body.mind.store import open_mind
 from mind_body.money import render_usd
 
+DEAF_AFTER_MS = 900_000
+"""The mouth stores an empty answer's position every ten minutes: after a quarter of an hour she hears nobody."""
+
 
 class Status(TypedDict):
     """One Mind in `mind status --json`."""
@@ -36,6 +39,7 @@ class Status(TypedDict):
     units: dict[str, str]
     pauses: list[dict[str, Any]]
     encrypted_rooms: list[str]
+    heard_until: int | None
     fault: str | None
 
 
@@ -52,7 +56,8 @@ def status(home: Home, names: tuple[str, ...], as_json: bool) -> None:
         self_run (the same of her Self), waiting_work (work that waits for a run, or for a confirmation),
         pending (mail that no turn has closed), unsent (said, not yet in the room), prefix_tokens and ceiling_tokens (of the session
         used last), spend_today_micro_usd (UTC day), units {mouth, heartbeat, persona, self: "running", "idle" or "stopped"},
-        pauses [{cause, until, reason}], encrypted_rooms (rooms she is in and cannot read), fault (null, or why not readable)}]}
+        pauses [{cause, until, reason}], encrypted_rooms (rooms she is in and cannot read), heard_until (when the
+        homeserver's newest answer was stored, or null), fault (null, or why not readable)}]}
     """
     minds = [read_status(home, name) for name in _known(home, names)]
     if as_json:
@@ -129,6 +134,7 @@ def read_status(home: Home, name: str) -> Status:
         if figures
         else [],
         encrypted_rooms=list(figures.encrypted_rooms) if figures else [],
+        heard_until=figures.heard_until if figures else None,
         fault=fault,
     )
 
@@ -209,6 +215,9 @@ def _notes(home: Home, mind: Status) -> list[str]:
         way_out = "`mind doctor` says what mends it" if by_a_file else f"`mind brake release {name}`"
         notes.append(f"{name} is held: {mind['reason']} ({way_out})")
     notes += [f"{name} waits until {render_utc(pause['until'])}: {pause['reason']}" for pause in mind["pauses"]]
+    if mind["units"]["mouth"] == "running" and (mind["heard_until"] or 0) < now_ms() - DEAF_AFTER_MS:
+        since = f"since {render_utc(mind['heard_until'])}" if mind["heard_until"] else "yet"
+        notes.append(f"{name} has not heard her homeserver {since}: `mind doctor` says what is wrong")
     if mind["encrypted_rooms"]:
         notes.append(f"{name} cannot read encrypted rooms, and is in {list_words(mind['encrypted_rooms'])}")
     return notes

@@ -11,21 +11,23 @@ import trio
 from click.testing import CliRunner
 
 from mind_body.cli.main import VERBS, cli, find_failure
+from mind_body.clock import now_ms
 from mind_body.config import find_home
 from mind_body.control.effective import BrakeFile, Held, Released
 from mind_body.control.files import read_control, write_brake
-from mind_body.errors import ConfigError, MatrixUnreachable, StorageError
+from mind_body.errors import EXIT_OPERATOR, ConfigError, MatrixUnreachable, StorageError
 from mind_body.host.liveness import take_hold
 from mind_body.host.poke import Pokes, open_poke_socket
 from mind_body.mind.acks import admit_ack
 from mind_body.mind.records import RunKind
+from mind_body.mind.rooms import save_position
 from mind_body.mind.runs import adopt_run, live_run, open_run
 from mind_body.mind.store import open_mind
 from tests.homes import call, make_home
 
 STATUS_KEYS = {
     "name", "brake", "reason", "live_run", "pending", "unsent", "prefix_tokens", "ceiling_tokens", "spend_today_micro_usd", "units",
-    "pauses", "encrypted_rooms", "fault", "self_run", "waiting_work",
+    "pauses", "encrypted_rooms", "heard_until", "fault", "self_run", "waiting_work",
 }  # fmt: skip
 DEADLINE_S = 20.0
 
@@ -362,7 +364,7 @@ def test_a_backup_never_overwrites(tmp_path: Path) -> None:
     assert (tmp_path / "copy.db").read_text() == "mine"
 
 
-@pytest.mark.parametrize(("organ", "whose"), [("mouth", None), ("heartbeat", None), ("persona", "ada")])
+@pytest.mark.parametrize(("organ", "whose"), [("mouth", None), ("heartbeat", None), ("persona", "ada"), ("self", "ada")])
 def test_a_restore_is_refused_while_an_organ_runs(tmp_path: Path, organ: str, whose: str | None) -> None:
     home = make_home(tmp_path, "ada")
     call(home, "backup", "ada", "--to", str(tmp_path / "copy.db"))
@@ -374,6 +376,31 @@ def test_a_restore_is_refused_while_an_organ_runs(tmp_path: Path, organ: str, wh
     assert told.exit_code == 1
     assert f"the {organ} is running" in told.stderr
     assert home.mind_db("ada").read_bytes() == before
+
+
+def test_a_restore_of_somebody_elses_mind_changes_nothing(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada")
+    mind = open_mind(home.mind_db("ada"))
+    with mind.write() as tx:
+        tx.execute("INSERT INTO identity (one, user_id, device_id) VALUES (1, '@eve:elsewhere.org', 'D')")
+    mind.close()
+    call(home, "backup", "ada", "--to", str(tmp_path / "copy.db"))
+    told = call(home, "restore", "ada", str(tmp_path / "copy.db"))
+    assert told.exit_code == EXIT_OPERATOR
+    assert "the backup is of @eve:elsewhere.org" in told.stderr
+
+
+def test_status_says_when_she_does_not_hear_her_homeserver(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada")
+    hold = take_hold(home.lock_file("mouth"), "x")
+    assert hold is not None
+    assert "ada has not heard her homeserver yet: `mind doctor`" in call(home, "status").stdout
+    mind = open_mind(home.mind_db("ada"))
+    with mind.write() as tx:
+        save_position(tx, "s1", now_ms())
+    mind.close()
+    assert "has not heard" not in call(home, "status").stdout
+    hold.release()
 
 
 @pytest.mark.parametrize("content", [b"", b"not a database" * 100])
