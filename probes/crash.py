@@ -3,8 +3,8 @@
     .venv/bin/python probes/crash.py [--organ all|self] [--kills 300] [--seed 1] [--keep DIR]
 
 `all` is the household that talks; in `self` people ask for work, and the Self over the real claude CLI is what dies most. Prints
-one JSON object. All but `kills` of the first five must be zero, and of `self` also `not_taken_again` and `untold`; `tried` says what
-died how often, `wrong` names everything that was not said exactly once and in order.
+one JSON object. All but `kills` of the first five must be zero, and of `self` also `not_taken_again` and `untold`; `tried` says
+what died how often, `wrong` names everything that was not said exactly once and in order.
 """
 
 import argparse

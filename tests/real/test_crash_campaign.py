@@ -55,9 +55,10 @@ def run_work_campaign(directory: Path, kills: int, seed: int) -> WorkFindings:
     ):
         campaign = WorkCampaign(homeserver, api, works, directory / "home", seed)
         try:
-            return campaign.run(kills)
+            campaign.run(kills)
         finally:
             campaign.scene.close()
+        return campaign.found
 
 
 def verify_work(found: WorkFindings, kills: int) -> None:

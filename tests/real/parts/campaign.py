@@ -58,6 +58,7 @@ class Campaign:
     """One household, killed again and again."""
 
     points: tuple[str, ...] = TALK
+    grace_s = 2.0
 
     def __init__(
         self, homeserver: Homeserver, api: ChatApi, directory: Path, seed: int = 1, tables: dict[str, Table] | None = None
@@ -66,7 +67,7 @@ class Campaign:
         self.homeserver = homeserver
         self.api = api
         self.found = Findings()
-        self.scene = Scene(homeserver, directory, look_s=1.0, start_grace_s=2.0)
+        self.scene = Scene(homeserver, directory, look_s=1.0, start_grace_s=self.grace_s)
         self._mark = directory / "crashed"
         self._numbers = itertools.count(1)
         self._asked: dict[str, list[str]] = {}

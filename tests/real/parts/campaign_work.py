@@ -48,8 +48,7 @@ def do_work(request: Request) -> Answer:
     messages = request.body["messages"]
     texts = json.dumps(messages, ensure_ascii=False)
     kind, number = _BRIEF.findall(texts)[-1]
-    last = messages[-1]["content"]
-    blocks = [{"type": "text", "text": last}] if isinstance(last, str) else last
+    blocks = _newest(messages)
     if any(FLUSH in block.get("text", "") for block in blocks):
         return Prose(f"The hand-off of {number}: all that is left is to say that it is done.", usage=prefix(311_000))
     flushes = kind == "flush" and f"hand-off of {number}" not in texts
@@ -57,6 +56,17 @@ def do_work(request: Request) -> Answer:
         return Prose(f"done {number}", usage=prefix(20_000))
     command = "sleep 2" if kind == "slow" else f"echo {number} >> log.txt"
     return call("Bash", prefix(310_000 if flushes else 10_000), command=command)
+
+
+def _newest(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The blocks since the model's last word: a message folded into a turn is one of its own."""
+    blocks: list[dict[str, Any]] = []
+    for message in reversed(messages):
+        if message["role"] == "assistant":
+            break
+        content = message["content"]
+        blocks += [{"type": "text", "text": content}] if isinstance(content, str) else content
+    return blocks
 
 
 @dataclass
@@ -76,6 +86,7 @@ class WorkCampaign(Campaign):
     """One room, and in it one piece of work after the other."""
 
     points = AT_WORK
+    grace_s = 10.0
 
     def __init__(self, homeserver: Homeserver, api: ChatApi, works: MessagesApi, directory: Path, seed: int = 1) -> None:
         tables: dict[str, Table] = {
