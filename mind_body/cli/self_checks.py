@@ -20,11 +20,12 @@ from mind_body.mind.records import Membership
 from mind_body.mind.rooms import read_room
 from mind_body.mind.store import open_mind
 from mind_body.model.claude_files import check_sandbox, find_cli
+from mind_body.model.claude_launch import SETTINGS
 from mind_body.model.lines import ControlResponse, Event
 from mind_body.self_run.child import start_self
 from mind_body.self_run.constants import Constants
 from mind_body.self_run.files import SelfFiles
-from mind_body.self_run.launch import SETTINGS, SETTINGS_FILE, SelfLaunch, render_control
+from mind_body.self_run.launch import SETTINGS_FILE, SelfLaunch, render_control
 from mind_body.self_run.seen import INITIALIZE, WINDOW
 from mind_body.settings import MindConfig, SelfConfig
 

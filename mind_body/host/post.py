@@ -4,7 +4,11 @@ The lock is taken first, then the poke socket: handed over (LISTEN_FDS) or bound
 configured before anything else can happen.
 """
 
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
+
+import trio
 
 from mind_body import crash, log
 from mind_body.config import environment, read_host_config
@@ -13,7 +17,7 @@ from mind_body.home import Home
 from mind_body.host.activation import listen_fds
 from mind_body.host.liveness import Hold, take_hold
 from mind_body.host.notify import Notify
-from mind_body.host.poke import Pokes, adopt_poke_socket, open_poke_socket
+from mind_body.host.poke import Pokes, adopt_poke_socket, open_poke_socket, send_poke
 from mind_body.host.tether import die_with_parent
 from mind_body.ids import new_id
 from mind_body.settings import HostConfig
@@ -47,3 +51,35 @@ def open_post(organ: str, home: Home, mind: str | None = None) -> Post:
     handed = listen_fds(environment)
     bound = adopt_poke_socket(next(iter(handed.values()))) if handed else open_poke_socket(home.socket_of(organ, mind))
     return Post(home, host, log.Journal(organ, mind), Pokes(bound), Notify(environment), hold)
+
+
+async def keep_half(half: str, home: Home, name: str, serve: Callable[[Post, str], Awaitable[None]]) -> int:
+    """Half of a Mind at its post, until there is nothing to do, or SIGTERM; 0. Raises MindBodyError for what an operator must mend.
+
+    Whoever leaves, and however, pokes the heartbeat.
+    """
+    post = open_post(half, home, name)
+    fault: MindBodyError | None = None
+    try:
+        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_cancel_at, signals, nursery.cancel_scope)
+                try:
+                    await serve(post, name)
+                except MindBodyError as error:
+                    fault = error
+                nursery.cancel_scope.cancel()
+    finally:
+        post.notify.stopping()
+        post.pokes.close()
+        post.hold.release()
+        send_poke(home.heartbeat_socket)
+    if fault is not None:
+        raise fault
+    return 0
+
+
+async def _cancel_at(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
+    async for _ in signals:
+        scope.cancel()
+        return

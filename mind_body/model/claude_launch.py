@@ -95,17 +95,29 @@ def render_argv(launch: Launch) -> list[str]:
 def render_env(launch: Launch) -> dict[str, str]:
     """The whole environment."""
     held = launch.sandboxed
-    bearer = launch.key_kind == "oauth-token"
     return {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": HOME if held else launch.work_dir,
-        "LANG": "C.UTF-8",
-        "CLAUDE_CONFIG_DIR": CONFIG if held else launch.config_dir,
-        "ANTHROPIC_BASE_URL": launch.gateway_url,
-        "CLAUDE_CODE_OAUTH_TOKEN" if bearer else "ANTHROPIC_API_KEY": launch.key,
+        **render_basic_env(
+            home=HOME if held else launch.work_dir,
+            config_dir=CONFIG if held else launch.config_dir,
+            gateway_url=launch.gateway_url,
+            key_kind=launch.key_kind,
+            key=launch.key,
+        ),
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS": str(launch.output_cap),
         "MAX_THINKING_TOKENS": str(launch.output_cap // 2),
         **SWITCHES,
+    }
+
+
+def render_basic_env(*, home: str, config_dir: str, gateway_url: str, key_kind: KeyKind, key: str) -> dict[str, str]:
+    """What every child of ours has: where its things are inside, and the gateway with a key of the same kind as the real one."""
+    return {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": home,
+        "LANG": "C.UTF-8",
+        "CLAUDE_CONFIG_DIR": config_dir,
+        "ANTHROPIC_BASE_URL": gateway_url,
+        "CLAUDE_CODE_OAUTH_TOKEN" if key_kind == "oauth-token" else "ANTHROPIC_API_KEY": key,
     }
 
 

@@ -1,7 +1,5 @@
 """Wiring: `mind organ persona --mind NAME`, started by a poke, gone when idle."""
 
-import signal
-from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
 
 import trio
@@ -11,8 +9,7 @@ from mind_body.config import read_mind_config
 from mind_body.control.effective import Held
 from mind_body.errors import MindBodyError
 from mind_body.home import Home
-from mind_body.host.poke import send_poke
-from mind_body.host.post import Post, open_post
+from mind_body.host.post import Post, keep_half
 from mind_body.mind.records import RunKind
 from mind_body.mind.runs import adopt_run, end_run, live_run
 from mind_body.mind.store import Mind, open_mind
@@ -28,25 +25,7 @@ from mind_body.persona.words import read_words
 
 async def run(home: Home, name: str) -> int:
     """Until there is nothing to do, or SIGTERM; 0. Raises MindBodyError for what an operator must mend."""
-    post = open_post("persona", home, name)
-    fault: MindBodyError | None = None
-    try:
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_cancel_at, signals, nursery.cancel_scope)
-                try:
-                    await _serve(post, name)
-                except MindBodyError as error:
-                    fault = error
-                nursery.cancel_scope.cancel()
-    finally:
-        post.notify.stopping()
-        post.pokes.close()
-        post.hold.release()
-        send_poke(home.heartbeat_socket)
-    if fault is not None:
-        raise fault
-    return 0
+    return await keep_half("persona", home, name, _serve)
 
 
 async def _serve(post: Post, name: str) -> None:
@@ -123,9 +102,3 @@ def _give_back(mind: Mind, post: Post, reason: str) -> None:
         if found is not None and (found.holder == post.hold.holder or adopt_run(tx, found.id, post.hold.holder, now)):
             end_run(tx, found.id, post.hold.holder, "failed", reason, now)
     post.journal.note("persona.failed", f"She cannot take turns: {reason}", level="error", REASON=reason)
-
-
-async def _cancel_at(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-    async for _ in signals:
-        scope.cancel()
-        return

@@ -14,8 +14,9 @@ from pathlib import Path
 from mind_body.errors import ConfigError, StorageError
 from mind_body.home import Home
 from mind_body.model.claude_files import check_transcript, mend_state, write_settings
+from mind_body.model.claude_launch import SETTINGS
 from mind_body.self_run.binds import check_place, find_binds
-from mind_body.self_run.launch import SETTINGS, SETTINGS_FILE
+from mind_body.self_run.launch import SETTINGS_FILE
 from mind_body.settings import SelfConfig
 
 NEVER_COPIED = shutil.ignore_patterns(

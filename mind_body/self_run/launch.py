@@ -8,19 +8,17 @@
 4. Paths inside are the same on every host: the CLI tells the model its directory.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mind_body.host.sandbox import Sandbox, render_bwrap
-from mind_body.model.claude_launch import KEEP_DAYS, PROGRAM
+from mind_body.model.claude_launch import PROGRAM, render_basic_env
 from mind_body.model.passage import KeyKind
 
 HOME = "/home/self"
 CONFIG = f"{HOME}/.claude"
 WORK = "/work"
-SETTINGS = json.dumps({"cleanupPeriodDays": KEEP_DAYS})
 SETTINGS_FILE = "mind-body-settings.json"
 DISALLOWED = "AskUserQuestion,ScheduleWakeup,SendMessage,ListAgents"
 """Tools that wait for a person at a terminal, or act outside the run."""
@@ -104,16 +102,14 @@ def render_argv(launch: SelfLaunch) -> list[str]:
 def render_env(launch: SelfLaunch) -> dict[str, str]:
     """The whole environment."""
     held = launch.sandboxed
-    bearer = launch.key_kind == "oauth-token"
-    return {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "HOME": HOME if held else launch.work_dir,
-        "LANG": "C.UTF-8",
-        "CLAUDE_CONFIG_DIR": CONFIG if held else launch.config_dir,
-        "ANTHROPIC_BASE_URL": launch.gateway_url,
-        "CLAUDE_CODE_OAUTH_TOKEN" if bearer else "ANTHROPIC_API_KEY": launch.key,
-        **SWITCHES,
-    }
+    basic = render_basic_env(
+        home=HOME if held else launch.work_dir,
+        config_dir=CONFIG if held else launch.config_dir,
+        gateway_url=launch.gateway_url,
+        key_kind=launch.key_kind,
+        key=launch.key,
+    )
+    return basic | SWITCHES
 
 
 def parse_binds(binds: Sequence[str]) -> dict[str, str]:

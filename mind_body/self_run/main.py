@@ -1,16 +1,12 @@
 """Wiring: `mind organ self --mind NAME`, started by a poke, gone when idle."""
 
 import contextlib
-import signal
 from collections.abc import AsyncIterator
-
-import trio
 
 from mind_body.config import environment, read_mind_config
 from mind_body.errors import ConfigError, MindBodyError
 from mind_body.home import Home
-from mind_body.host.poke import send_poke
-from mind_body.host.post import Post, open_post
+from mind_body.host.post import Post, keep_half
 from mind_body.mind.sessions import read_open_sessions
 from mind_body.mind.store import Mind, open_mind
 from mind_body.model.claude import ANTHROPIC, background
@@ -33,25 +29,7 @@ TIME_DIVISOR = "MIND_TIME_DIVISOR"
 
 async def run(home: Home, name: str) -> int:
     """Until there is nothing to do, or SIGTERM; 0. Raises MindBodyError for what an operator must mend."""
-    post = open_post("self", home, name)
-    fault: MindBodyError | None = None
-    try:
-        with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(_cancel_at, signals, nursery.cancel_scope)
-                try:
-                    await _serve(post, name)
-                except MindBodyError as error:
-                    fault = error
-                nursery.cancel_scope.cancel()
-    finally:
-        post.notify.stopping()
-        post.pokes.close()
-        post.hold.release()
-        send_poke(home.heartbeat_socket)
-    if fault is not None:
-        raise fault
-    return 0
+    return await keep_half("self", home, name, _serve)
 
 
 async def _serve(post: Post, name: str) -> None:
@@ -109,9 +87,3 @@ async def _open_place(post: Post, name: str, config: MindConfig, mind: Mind) -> 
 def _give_back(post: Post, mind: Mind, reason: str) -> None:
     run = give_back(mind, post.hold.holder, reason)
     post.journal.note("self.failed", f"Her Self cannot work: {reason}", level="error", RUN=run.id if run else None, REASON=reason)
-
-
-async def _cancel_at(signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
-    async for _ in signals:
-        scope.cancel()
-        return

@@ -12,7 +12,7 @@ import trio
 
 from mind_body.ids import new_session_uuid
 from mind_body.model.claude_files import check_transcript, find_cli
-from mind_body.model.claude_launch import render_user
+from mind_body.model.claude_launch import SETTINGS, render_user
 from mind_body.model.stream import (
     Assistant,
     ControlResponse,
@@ -26,7 +26,7 @@ from mind_body.model.stream import (
     User,
 )
 from mind_body.self_run.child import SelfChild, start_self
-from mind_body.self_run.launch import SETTINGS, SETTINGS_FILE, SelfLaunch, render_control
+from mind_body.self_run.launch import SETTINGS_FILE, SelfLaunch, render_control
 from mind_body.self_run.meter import Meter
 from mind_body.self_run.seen import DONE, INITIALIZE, WINDOW, Seen
 from tests.parts_present import require_part
