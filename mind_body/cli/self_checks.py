@@ -26,9 +26,12 @@ from mind_body.self_run.child import start_self
 from mind_body.self_run.constants import Constants
 from mind_body.self_run.files import SelfFiles
 from mind_body.self_run.launch import SETTINGS_FILE, SelfLaunch, render_control
+from mind_body.self_run.place import make_constants
 from mind_body.self_run.seen import INITIALIZE, WINDOW
 from mind_body.settings import MindConfig, SelfConfig
 
+CEILING_LEAST = 40_000
+"""Tokens: the CLI's instructions and tools are some 20,000, a hand-off up to 16,000."""
 NOWHERE = "http://127.0.0.1:9"
 """The discard port: nobody answers there."""
 
@@ -57,11 +60,21 @@ async def check_self(home: Home, name: str, config: MindConfig) -> list[Check]:
 async def _window(config: SelfConfig) -> str:
     cli = find_cli(config.cli)
     check_sandbox(wanted=config.sandbox)
-    window, least = await _ask_window(config, cli), Constants().window_min_tokens
+    return f"{cli}; {judge_window(config, await _ask_window(config, cli))}"
+
+
+def judge_window(config: SelfConfig, window: int) -> str:
+    """What a Self can do with it. Raises ConfigError where that is nothing: each run would ask for its hand-off at once."""
+    least = Constants().window_min_tokens
     if window < least:
         raise ConfigError(f"{config.model or 'the default model'} has a window of {window:,} tokens; a Self needs {least:,}")
-    ceiling = min(config.ceiling_tokens, window - config.flush_headroom_tokens)
-    return f"{cli}; window {window:,} tokens, flush at {ceiling:,}"
+    ceiling = make_constants(config).ceiling(window)
+    if ceiling < CEILING_LEAST:
+        raise ConfigError(
+            f"its hand-off would be asked for at {ceiling:,} tokens, which the CLI's own instructions fill: "
+            f"[self] ceiling_tokens, and the window of {window:,} less flush_headroom_tokens, must be {CEILING_LEAST:,} or more"
+        )
+    return f"window {window:,} tokens, flush at {ceiling:,}"
 
 
 async def _ask_window(config: SelfConfig, cli: Path) -> int:
