@@ -20,11 +20,12 @@ def read_handoff(tx: Transaction, run_id: str) -> Handoff | None:
     return _handoff(row) if row else None
 
 
-def newest_handoff(tx: Transaction, workspace: str) -> Handoff | None:
-    """What the last run on a workspace left; the order is the runs' own."""
+def newest_handoff(tx: Transaction, workspace: str, conversation: str) -> Handoff | None:
+    """What the last run on a workspace for this conversation left; the order is the runs' own."""
     row = tx.execute(
-        "SELECT handoff.* FROM handoff JOIN run ON run.id = handoff.run_id WHERE workspace = ? ORDER BY run.rowid DESC LIMIT 1",
-        (workspace,),
+        "SELECT handoff.* FROM handoff JOIN run ON run.id = handoff.run_id JOIN follow_up ON follow_up.id = run.follow_up_id "
+        "WHERE handoff.workspace = ? AND follow_up.conversation = ? ORDER BY run.rowid DESC LIMIT 1",
+        (workspace, conversation),
     ).fetchone()
     return _handoff(row) if row else None
 

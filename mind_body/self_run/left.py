@@ -19,14 +19,14 @@ TOLD_MAX, TOLD_CHARS = 8, 1000
 """Steering messages that a hand-off from the record repeats, and characters of each."""
 
 
-def read_left(tx: Transaction, workspace: str) -> Handoff | None:
-    """The newest hand-off of a workspace, or the newest result, if that came after it."""
-    found = newest_handoff(tx, workspace)
+def read_left(tx: Transaction, workspace: str, conversation: str) -> Handoff | None:
+    """The newest hand-off of a workspace for those of one conversation, or the newest result, if that came after it."""
+    found = newest_handoff(tx, workspace, conversation)
     for run in recent_self_runs(tx, LOOKED_BACK):
         if found is not None and run.id <= found.run_id:
             return found
         work = read_follow_up(tx, run.follow_up_id) if run.result and run.follow_up_id else None
-        if work is not None and work.workspace == workspace:
+        if work is not None and (work.workspace, work.conversation) == (workspace, conversation):
             text = f"The last run here was asked: {work.brief}\nIt ended with this report, or its beginning:\n{run.result}"
             return Handoff(run.id, workspace, text, "record", cut=False, at=run.ended_at or 0)
     return found

@@ -18,6 +18,7 @@ from mind_body.ids import digest, new_session_uuid
 from mind_body.mind.records import Session
 from mind_body.mind.sessions import end_session, open_session, read_open_session
 from mind_body.mind.store import Mind
+from mind_body.mind.work_records import FollowUp
 from mind_body.model.claude import ANTHROPIC
 from mind_body.model.claude_files import check_sandbox, find_cli
 from mind_body.model.claude_session import parse_cursor
@@ -71,11 +72,11 @@ class Bench:
         self._nursery = nursery
         self.worker: Worker | None = None
 
-    async def take(self, workspace: str, dial: Dial) -> Taken:
-        """The child for this workspace. Never raises what a child can cause: one that could not be started says why."""
-        binding, now = self._bind(workspace), now_ms()
+    async def take(self, asked: FollowUp, dial: Dial) -> Taken:
+        """The child for this work. Never raises what a child can cause: one that could not be started says why."""
+        binding, now = self._bind(asked), now_ms()
         with self._mind.read() as tx:
-            session = read_open_session(tx, work_conversation(workspace))
+            session = read_open_session(tx, work_conversation(asked.workspace, asked.conversation))
         bounds = Bounds(
             self._constants.ceiling(session.window_tokens if session and session.window_tokens else None),
             dial.run_cap,
@@ -91,18 +92,18 @@ class Bench:
             try:
                 self._files.check_resumable(opening.session.id, leaf or "")
             except SessionGone as error:
-                return Taken(self.begin(workspace, dial, str(error)), "fresh", str(error))
+                return Taken(self.begin(asked, dial, str(error)), "fresh", str(error))
             worker = self._start(opening.session.id, binding, dial, resume=True, sent=sent)
             worker.meter.prefix_tokens = opening.session.prefix_tokens
             return Taken(worker, "resumed", "at its cursor")
         reason = opening.reason if isinstance(opening, Fresh) else "its child is gone"
-        return Taken(self.begin(workspace, dial, reason), "fresh", reason)
+        return Taken(self.begin(asked, dial, reason), "fresh", reason)
 
-    def begin(self, workspace: str, dial: Dial, reason: str) -> Worker:
+    def begin(self, asked: FollowUp, dial: Dial, reason: str) -> Worker:
         """A session of its own, and its child."""
-        binding, now, session_id = self._bind(workspace), now_ms(), new_session_uuid()
+        binding, now, session_id = self._bind(asked), now_ms(), new_session_uuid()
         with self._mind.write() as tx:
-            before = read_open_session(tx, work_conversation(workspace))
+            before = read_open_session(tx, work_conversation(asked.workspace, asked.conversation))
             if before is not None:
                 end_session(tx, before.id, reason, now)
             open_session(tx, self._record(session_id, binding, now))
@@ -189,9 +190,9 @@ class Bench:
             sandboxed=config.sandbox,
         )
 
-    def _bind(self, workspace: str) -> Binding:
+    def _bind(self, asked: FollowUp) -> Binding:
         server = (self._config.base_url or ANTHROPIC).rstrip("/").partition("//")[2]
-        return Binding(workspace, f"self:{server}", self._config.model)
+        return Binding(asked.workspace, asked.conversation, f"self:{server}", self._config.model)
 
     def _idle(self) -> Idle | None:
         worker = self.worker
@@ -206,7 +207,7 @@ class Bench:
         empty = digest("")
         return Session(
             id=session_id,
-            conversation=work_conversation(binding.workspace),
+            conversation=work_conversation(binding.workspace, binding.conversation),
             provider=binding.provider,
             model=binding.model,
             instructions="",
@@ -228,6 +229,6 @@ class Bench:
         )
 
 
-def work_conversation(workspace: str) -> str:
-    """Each Self thread is a conversation of its own; its session is the workspace's."""
-    return f"work:{workspace}"
+def work_conversation(workspace: str, conversation: str) -> str:
+    """Whose the session of this work is: a workspace's, for those who may know what was said there (design §5)."""
+    return f"work:{workspace}:{conversation}"

@@ -1,10 +1,10 @@
 """Rule: with which child and session a run begins (design §7, §8). The first that holds:
 
-1. Keep the child that is there: idle, of the same workspace, its cache warm, under the ceiling, and with at least half of its own
-   budget left, since the CLI's budget counts per process.
-2. Resume the workspace's session at its cursor: of the same model and server, under the ceiling. Whether its transcript still ends
-   there is asked when it is opened.
-3. Fresh, with the hand-off that the last run on the workspace left.
+1. Keep the child that is there: idle, of the same workspace and conversation, its cache warm, under the ceiling, and with at least
+   half of its own budget left, since the CLI's budget counts per process.
+2. Resume their session at its cursor: of the same model and server, under the ceiling. Whether its transcript still ends there is
+   asked when it is opened.
+3. Fresh, with the hand-off that the last run on this workspace for this conversation left. The files in the workspace are for all.
 """
 
 from dataclasses import dataclass
@@ -19,6 +19,8 @@ class Binding:
     """What a session was made under; a cursor of another one leads nowhere."""
 
     workspace: str
+    conversation: str
+    """Where the work was asked for: sessions of different conversations never share text (design §5)."""
     provider: str
     model: str
 
@@ -78,7 +80,7 @@ class Bounds:
 def plan_opening(binding: Binding, idle: Idle | None, session: Session | None, bounds: Bounds, now: int) -> Opening:
     """The one answer, with its reason where something is begun anew."""
     if session is None:
-        return Fresh("nothing is open for this workspace")
+        return Fresh("nothing is open for this workspace and conversation")
     if idle is not None and idle.session_id == session.id and _may_keep(binding, idle, bounds, now):
         return Keep()
     if session.cursor is None:

@@ -195,7 +195,7 @@ class Driver:
         self._tell("self.reopened", "Its child went before it answered; another is started.", action)
         place, course = self._place, self._course
         await place.bench.let_go()
-        self._worker = place.bench.begin(self._work.asked.workspace, self._dial, action.reason)
+        self._worker = place.bench.begin(self._work.asked, self._dial, action.reason)
         self._seat()
         course.note_reopened(self._worker.seen, self._worker.meter, self._worker.now)
         course.waiting[0] = self._start_message(goes_on=False)
@@ -227,7 +227,7 @@ class Driver:
         place, asked = self._place, self._work.asked
         with place.mind.read() as tx:
             room = read_room(tx, asked.room_id) if asked.asked_in is not None else None
-            left = None if goes_on else read_left(tx, asked.workspace)
+            left = None if goes_on else read_left(tx, asked.workspace, asked.conversation)
         unfinished = asked.continues is not None or self._work.run.cause == "again"
         start = Start(place.name, asked, place.config.people, room, handoff=left, goes_on=goes_on, unfinished=unfinished)
         return Message("start", render_start(start), new_session_uuid())

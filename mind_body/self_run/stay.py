@@ -55,7 +55,7 @@ async def look(place: Place) -> Look:
     work = adopt_open_run(place.mind, place.holder, now_ms())
     if work is None:
         return "nothing"
-    taken = await place.bench.take(work.asked.workspace, control.dial)
+    taken = await place.bench.take(work.asked, control.dial)
     place.journal.note(
         "self.began",
         f"It works on what {work.asked.asked_by} asked for: a {taken.how} session.",

@@ -54,10 +54,10 @@ def begin(mind: Mind, workspace: str = "site", *, holder: str = HOLDER) -> Run:
         run = open_self_run(tx, asked[0], "a test", NOW)
         assert run is not None
         assert adopt_run(tx, run.id, holder, NOW)
-        if read_open_session(tx, f"work:{workspace}") is None:
+        if read_open_session(tx, f"work:{workspace}:room:{ROOM}") is None:
             values: dict[str, Any] = dict.fromkeys(Session.__slots__, 0) | {
                 "id": f"s-{run.id}",
-                "conversation": f"work:{workspace}",
+                "conversation": f"work:{workspace}:room:{ROOM}",
                 "provider": "self:x",
                 "model": "m",
             }
@@ -67,7 +67,7 @@ def begin(mind: Mind, workspace: str = "site", *, holder: str = HOLDER) -> Run:
 
 def end_of(mind: Mind, run: Run, outcome: Outcome = Outcome.RESULT, **changes: Any) -> End:
     with mind.read() as tx:
-        session = read_open_session(tx, "work:site")
+        session = read_open_session(tx, f"work:site:room:{ROOM}")
     assert session is not None
     whole = End(
         run=run,
@@ -92,7 +92,11 @@ def test_a_result_ends_run_and_work_and_keeps_the_session_at_its_cursor(mind: Mi
     run = begin(mind)
     assert write(mind, end_of(mind, run))
     with mind.read() as tx:
-        ended, work, session = read_run(tx, run.id), read_follow_up_of_run(tx, run.id), read_open_session(tx, "work:site")
+        ended, work, session = (
+            read_run(tx, run.id),
+            read_follow_up_of_run(tx, run.id),
+            read_open_session(tx, f"work:site:room:{ROOM}"),
+        )
         assert read_handoff(tx, run.id) is None
         assert tx.execute("SELECT count(*) FROM said").fetchone()[0] == 1
     assert ended is not None
@@ -114,7 +118,7 @@ def test_a_run_that_somebody_else_ended_is_left_as_it_is_and_nothing_is_said(min
     assert not write(mind, end)
     with mind.read() as tx:
         assert tx.execute("SELECT count(*) FROM said").fetchone()[0] == 0
-        session = read_open_session(tx, "work:site")
+        session = read_open_session(tx, f"work:site:room:{ROOM}")
         assert session is not None
         assert session.cursor is None
         ended = read_run(tx, run.id)
@@ -136,7 +140,7 @@ def test_flushed_work_goes_on_from_its_own_hand_off_in_a_session_of_its_own(mind
     assert write(mind, end_of(mind, run, Outcome.FLUSHED, use=None))
     with mind.read() as tx:
         kept, (work,) = read_handoff(tx, run.id), read_open_follow_ups(tx)
-        assert read_open_session(tx, "work:site") is None
+        assert read_open_session(tx, f"work:site:room:{ROOM}") is None
     assert kept is not None
     assert kept.text == "from the model"
     assert work.continues == run.follow_up_id
@@ -186,14 +190,15 @@ def test_what_is_left_is_the_newest_hand_off_or_a_result_that_came_after_it(mind
     first = begin(mind)
     write(mind, end_of(mind, first, Outcome.DIED))
     with mind.read() as tx:
-        left = read_left(tx, "site")
+        left = read_left(tx, "site", f"room:{ROOM}")
     assert left is not None
     assert left.text == "from the record"
     second = begin(mind)
     write(mind, end_of(mind, second))
     with mind.read() as tx:
-        left = read_left(tx, "site")
-        assert read_left(tx, "elsewhere") is None
+        left = read_left(tx, "site", f"room:{ROOM}")
+        assert read_left(tx, "elsewhere", f"room:{ROOM}") is None
+        assert read_left(tx, "site", "direct:!other") is None, "what one conversation left is not for another"
     assert left is not None
     assert "Do it." in left.text
     assert left.text.endswith("done")

@@ -103,7 +103,7 @@ def test_without_a_sandbox_the_kernel_still_ends_it_with_us() -> None:
 
 # Which child a run begins with.
 
-SITE = Binding("site", "self:api.example.org", "claude-sonnet-4-5")
+SITE = Binding("site", "room:!r", "self:api.example.org", "claude-sonnet-4-5")
 BOUNDS = Bounds(300_000, 1_000_000, TTL_5M_MS)
 
 

@@ -203,15 +203,27 @@ def test_there_is_one_hand_off_per_run_and_the_newest_run_counts_on_a_workspace(
             opened_at=1,
             ended_at=2,
             outcome="result",
+            follow_up_id=f"work-{run_id}",
         )
+        values = {
+            "room_id": "!d",
+            "asked_by": "@bob:x",
+            "brief": "b",
+            "workspace": "main",
+            "state": "done",
+            "opened_at": 1,
+            "ended_at": 2,
+        }
+        insert(tx, "follow_up", id=f"work-{run_id}", conversation="direct:!d", **values)
     for run_id, text in (("2", "first"), ("2", "again"), ("1", "second")):
         admit_handoff(tx, Handoff(run_id, "main", text, "model", False, NOW))
     admit_handoff(tx, Handoff("3", "other", "elsewhere", "record", True, NOW))
-    first, newest = read_handoff(tx, "2"), newest_handoff(tx, "main")
+    first, newest = read_handoff(tx, "2"), newest_handoff(tx, "main", "direct:!d")
     assert first is not None
     assert newest is not None
     assert (first.text, newest.text) == ("first", "second")
-    assert newest_handoff(tx, "nowhere") is None
+    assert newest_handoff(tx, "nowhere", "direct:!d") is None
+    assert newest_handoff(tx, "main", "room:!r") is None, "what one conversation left is not for another"
 
 
 def test_what_a_run_was_not_given_goes_on_to_the_next_one_and_back_to_the_room_when_the_work_is_over(tx: Transaction) -> None:
