@@ -185,7 +185,9 @@ async def llama_rig() -> AsyncIterator[Rig]:
     require_part("local-model")
     host = LocalProvider(ModelConfig(), prices=read_prices(), purse=RecordingPurse())
     endpoint = await host._reach()
-    config = ModelConfig(provider="openai", base_url=endpoint.base_url, max_output_tokens=120)
+    config = ModelConfig(
+        provider="openai", base_url=endpoint.base_url, max_output_tokens=400
+    )  # 300 characters, and room for a model that spells them
     try:
         yield Rig(lambda purse: OpenAIProvider(config, prices=read_prices(), purse=purse, credential=lambda: endpoint.key))
     finally:

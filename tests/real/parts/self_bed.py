@@ -41,6 +41,8 @@ class SelfBed:
 
     def __init__(self, root: Path, api: MessagesApi, **settings: Any) -> None:
         self.api = api
+        self._others = frozenset(list_descendants(os.getpid()))
+        """What this process had already: a homeserver of the session's is not the organ's."""
         values = {
             "enabled": True,
             "model": "claude-sonnet-4-5",
@@ -119,7 +121,7 @@ class SelfBed:
 
     def children(self) -> list[int]:
         """Processes of ours that still live."""
-        return list_descendants(os.getpid())
+        return [pid for pid in list_descendants(os.getpid()) if pid not in self._others]
 
     def processes(self) -> list[int]:
         """Processes on this host that know this Mind's directory: bwrap, and with it all that is inside."""
