@@ -49,7 +49,7 @@ def do_work(request: Request) -> Answer:
     texts = json.dumps(messages, ensure_ascii=False)
     kind, number = _BRIEF.findall(texts)[-1]
     blocks = _newest(messages)
-    if any(FLUSH in block.get("text", "") for block in blocks):
+    if FLUSH in json.dumps(blocks):
         return Prose(f"The hand-off of {number}: all that is left is to say that it is done.", usage=prefix(311_000))
     flushes = kind == "flush" and f"hand-off of {number}" not in texts
     if any(block.get("type") == "tool_result" for block in blocks):
