@@ -32,7 +32,9 @@ from mind_body.model.seat import Grant
 from mind_body.self_run.launch import SWITCHES, WORK, SelfLaunch, render_argv, render_env
 from tests.parts_present import require_part
 from tests.real.parts import walker
-from tests.real.parts.messages_api import MessagesApi, Prose, scripted_messages_api
+from tests.real.parts.messages_api import MessagesApi, Prose, call, prefix, scripted_messages_api
+from tests.real.parts.self_bed import KEY as SELF_KEY
+from tests.real.parts.self_bed import SelfBed
 
 pytestmark = pytest.mark.real
 
@@ -180,6 +182,34 @@ def test_what_it_sees_is_the_sandbox_and_no_more(host: Host) -> None:
     assert set(got["devices"]) <= DEVICES
     assert {place for place in got["descriptors"].values() if place.startswith("/")} <= {"/dev/null", "/proc/self/fd", ""}
     assert set(got["environ"]) - set(SWITCHES) <= ENVIRONMENT
+
+
+async def test_the_real_cli_s_own_tools_find_no_more_and_the_real_key_nowhere(host: Host, tmp_path: Path) -> None:
+    require_part("claude")
+    needle = f"{SELF_KEY[0]}[{SELF_KEY[1]}]{SELF_KEY[2:]}"
+    with scripted_messages_api(Prose("I looked around.")) as api:
+        bed = SelfBed(tmp_path / "self", api)
+        told: dict[str, Any] = {"needle": needle, "paths": [*host.paths, str(bed.home.credentials), str(bed.home.mind_db("ada"))]}
+        told |= {"sockets": [*host.sockets, str(bed.home.self_socket("ada"))], "abstract": host.abstract, "pids": host.pids}
+        bed.work("site").mkdir(parents=True)
+        (bed.work("site") / "walker.py").write_text(Path(walker.__file__).read_text())
+        (bed.work("site") / "told.json").write_text(json.dumps(told))
+        api.script(call("Bash", prefix(20_000), command='python3 -IS walker.py "$(cat told.json)" > got.json', timeout=60_000))
+        run = bed.claim("Look around.")
+        with trio.fail_after(90):
+            await bed.serve()
+        assert bed.read(run).outcome == "result"
+        got = json.loads((bed.work("site") / "got.json").read_text())
+    assert (got["found"], got["read"], got["kernel"], got["peeked"], got["signalled"], got["sockets"]) == ([], [], [], [], [], [])
+    assert got["abstract"] == ([] if can_fence() else host.abstract)
+    assert got["written"] == ["/dev/shm", "/home/self", "/tmp", "/work/site"]
+    assert {line.split(" ")[0].rpartition("/")[2] for line in got["processes"].values()} <= {
+        "bwrap",
+        "claude",
+        "python3",
+        "bash",
+        "sh",
+    }
 
 
 DEVICES = {"console", "core", "fd", "full", "null", "ptmx", "pts", "random", "shm"} | {
