@@ -83,7 +83,7 @@ def breaks(api: MessagesApi) -> list[str]:
     [("claude-opus-4-7", (250_000, 290_000, 310_000)), ("claude-sonnet-4-5", (120_000, 135_000, 145_000))],
     ids=["a million", "200k"],
 )
-async def test_at_the_ceiling_it_is_asked_once_for_its_hand_off_and_the_work_goes_on_from_it(
+async def test_s1_at_the_ceiling_it_is_asked_once_for_its_hand_off_and_the_work_goes_on_from_it(
     tmp_path: Path, api: MessagesApi, model: str, prefixes: tuple[int, ...]
 ) -> None:
     bed = SelfBed(tmp_path, api, model=model)
@@ -130,7 +130,7 @@ async def test_what_somebody_says_in_the_middle_of_a_turn_is_there_before_its_ne
     assert bed.read(run).outcome == "result"
 
 
-async def test_stop_ends_a_long_tool_within_a_second_and_the_work_is_over(tmp_path: Path, api: MessagesApi) -> None:
+async def test_s5_stop_ends_a_long_tool_within_a_second_and_the_work_is_over(tmp_path: Path, api: MessagesApi) -> None:
     bed = SelfBed(tmp_path, api)
     api.script(call("Bash", prefix(20_000), command="touch running; sleep 300 & echo $! > pid; wait"))
     run = bed.claim()
@@ -189,7 +189,7 @@ async def test_the_next_brief_resumes_the_session_where_its_process_is_gone(
     assert not [line for line in lines if line["kind"] == "prefix.broken"]
 
 
-async def test_a_session_that_cannot_be_resumed_begins_afresh_with_what_was_left(tmp_path: Path, api: MessagesApi) -> None:
+async def test_s3_a_session_that_cannot_be_resumed_begins_afresh_with_what_was_left(tmp_path: Path, api: MessagesApi) -> None:
     bed = SelfBed(tmp_path, api)
     bed.claim("One.")
     with trio.fail_after(60):
@@ -222,7 +222,7 @@ async def test_told_to_stop_it_ends_its_run_and_its_child_within_five_seconds(tm
     assert len(bed.rows("SELECT * FROM run")) == 2
 
 
-async def test_killed_it_leaves_no_process_and_its_run_to_the_heartbeat(tmp_path: Path, api: MessagesApi) -> None:
+async def test_s4_killed_it_leaves_no_process_and_its_run_to_the_heartbeat(tmp_path: Path, api: MessagesApi) -> None:
     bed = SelfBed(tmp_path, api)
     script = "setsid sleep 301 & (setsid sh -c 'trap \"\" TERM INT HUP; sleep 302') & touch running; sleep 303"
     api.script(call("Bash", prefix(20_000), command=script))

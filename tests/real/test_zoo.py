@@ -1,4 +1,4 @@
-"""Whatever its `claude` does, a run ends once, as the design says, in bounded time, and leaves nothing (issue 3 §9)."""
+"""Whatever its `claude` does, a run ends once, as the design says, in bounded time, and leaves nothing."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def part() -> None:
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-async def test_a_run_over_a_child_that(name: str, tmp_path: Path) -> None:
+async def test_s2_a_run_over_a_child_that(name: str, tmp_path: Path) -> None:
     report = await play(name, tmp_path)
     assert report.wrong == []
     assert not report.late

@@ -88,7 +88,7 @@ def test_a_pause_of_the_self_holds_it_off_until_its_end() -> None:
     assert isinstance(decide(facts(FRESH, pauses=pauses), now=NOW + 9), Claim)
 
 
-def test_work_that_came_to_nothing_waits_longer_each_time_and_holds_up_no_other() -> None:
+def test_m4_work_that_came_to_nothing_waits_longer_each_time_and_holds_up_no_other() -> None:
     once, twice = OpenWork(make_work("1"), ended("died")), OpenWork(make_work("2"), ended("died", "dead"))
     claim = decide(facts(once, FRESH))
     assert isinstance(claim, Claim)

@@ -1,4 +1,4 @@
-"""The laws of `decide`, over any sequence of facts (issue 3 §2). A child here does whatever it likes; see tests/self_bench.py.
+"""The laws of `decide`, over any sequence of facts. A child here does whatever it likes; see tests/self_bench.py.
 
 A run ends in bounded time, exactly once, with nothing after it; its end goes up the ladder in order and after each step's bound; a
 flush leaves exactly one hand-off; only spans of a monotonic clock count.

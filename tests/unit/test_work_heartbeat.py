@@ -153,7 +153,7 @@ async def test_held_and_without_a_self_work_waits_and_it_is_said_once(yard: Yard
     assert yard.live() is not None
 
 
-async def test_a_run_whose_holder_died_is_buried_its_work_taken_again_and_its_thread_told_once(yard: Yard) -> None:
+async def test_s4_a_run_whose_holder_died_is_buried_its_work_taken_again_and_its_thread_told_once(yard: Yard) -> None:
     work = yard.ask()
     await yard.look()
     run = yard.adopt()
@@ -238,7 +238,7 @@ async def test_nobody_is_told_of_a_run_that_nobody_saw_begin(yard: Yard) -> None
     assert yard.said() == []
 
 
-async def test_after_three_runs_that_came_to_nothing_it_is_given_up_and_its_thread_told_once(yard: Yard) -> None:
+async def test_m4_after_three_runs_that_came_to_nothing_it_is_given_up_and_its_thread_told_once(yard: Yard) -> None:
     work = yard.ask()
     now = NOW
     for _ in range(3):
