@@ -87,14 +87,19 @@ async def test_s1_at_the_ceiling_it_is_asked_once_for_its_hand_off_and_the_work_
     tmp_path: Path, api: MessagesApi, model: str, prefixes: tuple[int, ...]
 ) -> None:
     bed = SelfBed(tmp_path, api, model=model)
-    steps = [call("Bash", prefix(size), command=f"echo {size} >> a.txt") for size in prefixes]
-    api.script(*steps, Prose(HANDOFF, usage=prefix(prefixes[-1] + 2_000)))
+    # Until the flush is there, it goes on as it did: how many requests leave before the message is written is the machine's speed.
+    last, more = prefixes[-1], call("Bash", prefix(prefixes[-1]), command="sleep 0.2")
+    api.default = lambda request: Prose(HANDOFF, usage=prefix(last + 2_000)) if is_flush(request) else more
+    api.script(*(call("Bash", prefix(size), command=f"echo {size} >> a.txt") for size in prefixes))
     run = bed.claim()
     with trio.fail_after(60):
         await bed.serve()
     assert bed.read(run).outcome == "flushed"
-    assert [is_flush(request) for request in api.requests] == [False, False, False, True]
-    assert texts(api.requests[3]).count("answer with the hand-off") == 1
+    *before, asked = [is_flush(request) for request in api.requests]
+    assert (asked, any(before)) == (True, False), "it is asked once, and its answer is the end"
+    assert 3 <= len(before) <= 6
+    assert texts(api.requests[-1]).count("answer with the hand-off") == 1
+    first_of_next = len(api.requests)
     (handoff,) = bed.rows("SELECT * FROM handoff")
     assert (handoff["text"], handoff["origin"], handoff["cut"]) == (HANDOFF, "model", 0)
     assert not bed.children()
@@ -103,8 +108,8 @@ async def test_s1_at_the_ceiling_it_is_asked_once_for_its_hand_off_and_the_work_
     later = bed.claim_next()
     with trio.fail_after(60):
         await bed.serve()
-    assert HANDOFF in texts(api.requests[4])
-    assert "echo 120000" not in texts(api.requests[4])
+    assert HANDOFF in texts(api.requests[first_of_next])
+    assert "echo 120000" not in texts(api.requests[first_of_next])
     assert (bed.read(later).outcome, bed.read(later).result) == ("result", "Both are written.")
     assert (bed.work() / "a.txt").read_text().split() == [str(size) for size in prefixes]
     assert (bed.work() / "b.txt").exists()
