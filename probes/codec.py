@@ -21,7 +21,8 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from mind_body.model.stream import NEED_DATA, StreamCodec, Unknown
+from mind_body.model.lines import Unknown
+from mind_body.model.stream import NEED_DATA, StreamCodec
 
 STREAM = Path(__file__).parent / "recorded" / "self-stream.jsonl"
 CHUNK = 65_536

@@ -10,6 +10,7 @@
 import json
 from collections.abc import Sequence
 
+from mind_body.model.lines import Result
 from mind_body.model.passage import GIVEN_UP, Passed
 from mind_body.model.session import (
     FAULT_WAIT_MS,
@@ -22,7 +23,6 @@ from mind_body.model.session import (
     Reply,
     Unreadable,
 )
-from mind_body.model.stream import Result
 
 LIMIT_WAIT_MS = 60_000
 """As in model/chat.py."""

@@ -18,18 +18,8 @@ from mind_body.host.process import Child, drain_lines, start_child
 from mind_body.ids import new_session_uuid
 from mind_body.log import Journal
 from mind_body.model.claude_launch import Launch, render_argv, render_env, render_initialize, render_user
-from mind_body.model.stream import (
-    NEED_DATA,
-    Assistant,
-    ControlResponse,
-    Event,
-    Init,
-    Lifecycle,
-    Result,
-    StreamCodec,
-    User,
-    render_line,
-)
+from mind_body.model.lines import Assistant, ControlResponse, Event, Init, Lifecycle, Result, User
+from mind_body.model.stream import NEED_DATA, StreamCodec, render_line
 
 START_S = 60.0
 """For the answer to `initialize`; usually half a second."""

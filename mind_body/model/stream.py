@@ -18,53 +18,8 @@ from typing import Any, Final, Literal
 
 from mind_body.model.line_parse import parse_event
 from mind_body.model.lines import (
-    ApiRetry,
-    Assistant,
-    BackgroundTasks,
-    CompactBoundary,
-    ControlRequest,
-    ControlResponse,
-    ConversationReset,
     Event,
-    Init,
-    KeepAlive,
-    Lifecycle,
-    ModelUse,
-    Partial,
-    RateLimit,
-    Result,
-    Status,
-    ToolProgress,
-    Unknown,
-    User,
 )
-
-__all__ = [
-    "CAP",
-    "NEED_DATA",
-    "ApiRetry",
-    "Assistant",
-    "BackgroundTasks",
-    "CompactBoundary",
-    "ControlRequest",
-    "ControlResponse",
-    "ConversationReset",
-    "Event",
-    "Init",
-    "KeepAlive",
-    "Lifecycle",
-    "ModelUse",
-    "Partial",
-    "RateLimit",
-    "Result",
-    "Status",
-    "StreamCodec",
-    "ToolProgress",
-    "Unknown",
-    "User",
-    "parse_line",
-    "render_line",
-]
 
 CAP: Final = 64 * 1024 * 1024
 _JSON_SPACE: Final = " \t\r\n"

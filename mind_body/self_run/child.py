@@ -17,7 +17,8 @@ from typing import Any
 import trio
 
 from mind_body.host.process import Child, drain_lines, start_child
-from mind_body.model.stream import NEED_DATA, Event, StreamCodec, render_line
+from mind_body.model.lines import Event
+from mind_body.model.stream import NEED_DATA, StreamCodec, render_line
 from mind_body.self_run.launch import SelfLaunch, render_argv, render_env
 
 _READ = 262_144

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from mind_body.model.stream import Assistant, Event, Lifecycle, Result
+from mind_body.model.lines import Assistant, Event, Lifecycle, Result
 from mind_body.self_run.actions import EndSession, Interrupt, Why, WriteFlush
 from mind_body.self_run.facts import Child, Facts, Flush, Ladder, Standing, Verdict
 from mind_body.self_run.meter import Meter

@@ -22,8 +22,8 @@ from mind_body.mind.rooms import read_room
 from mind_body.mind.steers import mark_given
 from mind_body.mind.work_records import Handoff
 from mind_body.model.claude import background
+from mind_body.model.lines import ControlRequest, Event, Partial
 from mind_body.model.seat import Grant
-from mind_body.model.stream import ControlRequest, Event, Partial
 from mind_body.self_run.actions import (
     Action,
     CloseStdin,

@@ -9,7 +9,7 @@
 
 from dataclasses import dataclass, field
 
-from mind_body.model.stream import (
+from mind_body.model.lines import (
     Assistant,
     BackgroundTasks,
     CompactBoundary,

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 import trio
 
 from mind_body.model.claude_launch import render_user
+from mind_body.model.lines import Event
 from mind_body.model.seat import Seat
-from mind_body.model.stream import Event
 from mind_body.self_run.actions import CloseStdin, EndSession, Interrupt, Kill, Terminate
 from mind_body.self_run.child import SelfChild
 from mind_body.self_run.course import ChildNow, Course

@@ -47,7 +47,7 @@ def persona(starts: Callable[[str], bool]) -> Callable[[Request], Answer]:
             room = request.last_user.partition("# What changed")[2].partition("r1")[1] or "r1"
             return {**answer, "say": [{"room": room, "text": "It is done.", "reply_to": None, "thread": None}]}
         if starts(mail[-1].text):
-            return {**answer, "start_self_run": {"brief": BRIEF, "asked_in": mail[-1].handle, "repo": None, "campaign": None}}
+            return {**answer, "start_self_run": {"brief": BRIEF, "asked_in": mail[-1].handle, "repo": "site", "campaign": None}}
         return {**answer, **echo(request)}
 
     return answer_with(act)
@@ -61,7 +61,7 @@ def test_a_person_asks_for_work_a_self_really_does_it_and_her_persona_tells(hous
     ask_for_work(house, works)
     works.script(
         call("Bash", prefix(20_000), command="printf hello > greeting.txt"),
-        call("Write", prefix(21_000), file_path="/work/main/length.txt", content="5"),
+        call("Write", prefix(21_000), file_path="/work/site/length.txt", content="5"),
         Prose(RESULT, usage=prefix(22_000)),
     )
     house.scene.up()

@@ -13,18 +13,7 @@ import trio
 from mind_body.ids import new_session_uuid
 from mind_body.model.claude_files import check_transcript, find_cli
 from mind_body.model.claude_launch import SETTINGS, render_user
-from mind_body.model.stream import (
-    Assistant,
-    ControlResponse,
-    Event,
-    Init,
-    Lifecycle,
-    Partial,
-    Result,
-    Status,
-    Unknown,
-    User,
-)
+from mind_body.model.lines import Assistant, ControlResponse, Event, Init, Lifecycle, Partial, Result, Status, Unknown, User
 from mind_body.self_run.child import SelfChild, start_self
 from mind_body.self_run.launch import SETTINGS_FILE, SelfLaunch, render_control
 from mind_body.self_run.meter import Meter

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mind_body.host.sandbox import Sandbox, render_bwrap
 from mind_body.model.claude_launch import Launch, render_argv, render_env, render_user
 from mind_body.model.claude_outcome import decide_outcome
+from mind_body.model.lines import Result
 from mind_body.model.meter import Metered
 from mind_body.model.passage import (
     GIVEN_UP,
@@ -25,7 +26,7 @@ from mind_body.model.passage import (
 from mind_body.model.prefix import canonical_blocks, find_break_from, fingerprint
 from mind_body.model.session import FAULT_WAIT_MS, OVERLOAD_WAIT_MS, Failed, Limited, Refused, Reply, Unreadable
 from mind_body.model.spend import Declined
-from mind_body.model.stream import Result, parse_line
+from mind_body.model.stream import parse_line
 
 NOW = 1_800_000_000_000
 WHOLE = Metered(stop_reason="tool_use", complete=True)

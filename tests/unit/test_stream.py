@@ -9,9 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind_body.model.session import Usage
-from mind_body.model.stream import (
-    NEED_DATA,
+from mind_body.model.lines import (
     ApiRetry,
     Assistant,
     BackgroundTasks,
@@ -28,13 +26,12 @@ from mind_body.model.stream import (
     RateLimit,
     Result,
     Status,
-    StreamCodec,
     ToolProgress,
     Unknown,
     User,
-    parse_line,
-    render_line,
 )
+from mind_body.model.session import Usage
+from mind_body.model.stream import NEED_DATA, StreamCodec, parse_line, render_line
 
 RESULT = {
     "type": "result",
