@@ -3,7 +3,7 @@
 1. A room's rows go out in order, so a room waits for the row whose turn it is, and no room waits for another.
 2. Rate limits count the account, not the room. Under one, no notice goes before a reply and no edit before either, in whatever
    room; rows that have been limited go one at a time, the one that was turned away most often first, so that a long reply starves
-   no other room.
+   no other room. Who is told to wait for the same instant hears it with some milliseconds between: such a lead buys nothing.
 3. A wait is bounded and kept with the row: as long as the homeserver said (at most an hour), or a back-off that doubles. An edit
    waits longer than it was told, so that what the account may send meanwhile is there for words.
 4. A row that was attempted more than 20 h ago, or from another device, may be there although the homeserver has forgotten its
@@ -20,6 +20,8 @@ from mind_body.mind.records import Said, SaidKind, SaidState
 MEMORY_MS = 20 * 3_600_000
 """Homeservers forget a transaction id after 24 h (wire.md §10); four hours are for clocks and slow requests."""
 LIMIT_MAX_MS = 3_600_000
+SAME_LIMIT_MS = 1_000
+"""Waits that end within this of each other are for the same place in the account's bucket."""
 LIMIT_MARGIN_MS = 20
 """Synapse rounds down what it tells."""
 EDIT_PATIENCE_MS = 10_000
@@ -64,9 +66,10 @@ def pick_due(rows: Sequence[Said], busy: Collection[str], now: int) -> Due:
     allowed = min((_rank(row) for row in rows if limits and (_limited(row) or row.not_before <= now)), default=_EDIT)
     turn = [row for row in rows if _rank(row) <= allowed]
     due = sorted((row for row in turn if row.not_before <= now and row.room_id not in busy), key=_precedence)
-    limited = [row for row in due if _limited(row)]
     one_out = any(_limited(row) and row.room_id in busy for row in rows)
-    held_back = {row.id for row in (limited if one_out else limited[1:])}
+    queue = [row for row in turn if _limited(row) and row.not_before <= now + SAME_LIMIT_MS and row.room_id not in busy]
+    first = None if one_out else min(queue, key=_precedence, default=None)
+    held_back = {row.id for row in due if _limited(row) and row is not first}
     later = [row.not_before for row in turn if row.not_before > now]
     return Due(tuple(row for row in due if row.id not in held_back), min(later, default=None))
 

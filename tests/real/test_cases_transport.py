@@ -83,7 +83,7 @@ def test_x1_a_429_loses_nothing_keeps_the_order_and_holds_up_no_other_room(
 
     # The second room is asked something and told something while the long reply is limited.
     queue(scene, progress, *say(other_room, "the other room"))
-    bob.wait_for("the other room's answer", lambda: "the other room" in hers(bob, other_room, her), 20)
+    bob.wait_for("the other room's answer", lambda: "the other room" in hers(bob, other_room, her), 40)
     assert len(hers(bob, long_room, her)) < 8, "the long reply had not gone before it"
 
     # The wait is remembered: killed and started again, she does not ask before the told instant.

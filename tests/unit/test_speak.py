@@ -10,6 +10,7 @@ from mind_body.mouth.speak import (
     LIMIT_MAX_MS,
     LIMITED,
     MEMORY_MS,
+    SAME_LIMIT_MS,
     GiveUp,
     Wait,
     may_follow,
@@ -73,6 +74,14 @@ def test_limited_rows_go_one_at_a_time_the_most_refused_first() -> None:
     often, once, fresh = row("a", tries=3, reason=LIMITED), row("b", tries=1, reason=LIMITED), row("c")
     assert ids(often, once, fresh) == ["a", "c"]
     assert ids(often, once, fresh, busy={"!a"}) == ["c"]
+
+
+def test_a_lead_of_milliseconds_takes_nobodys_turn() -> None:
+    once, often = row("a", tries=1, reason=LIMITED), row("b", tries=2, reason=LIMITED, not_before=NOW + 5)
+    assert ids(once, often) == []
+    assert pick_due([once, often], set(), NOW).next_at == NOW + 5
+    later = row("b", tries=2, reason=LIMITED, not_before=NOW + SAME_LIMIT_MS + 1)
+    assert ids(once, later) == ["a"], "a room that must wait long holds up no other"
 
 
 def test_after_a_limited_row_the_next_of_the_room_is_for_the_round_to_decide() -> None:
