@@ -9,7 +9,7 @@ Five kinds of module; the first word of a docstring says which:
 
 Rooms, from the roof down. An arrow points down, never up or sideways between organs:
     cli                                  the operator's verbs
-    mouth  heartbeat  persona  self_run  the organs; they meet in the mind and import nothing of each other
+    mouth  heartbeat  persona  self_run  lease   the organs; they meet in the mind and import nothing of each other
     matrix  model                        the homeserver, the providers
     host  control                        the machine, what is allowed
     mind                                 what is remembered

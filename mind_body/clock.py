@@ -5,7 +5,9 @@ The instant is read here and handed on as a value: rules are told the time. It i
 """
 
 import datetime as dt
+import functools
 import time
+import zoneinfo
 from typing import NewType
 
 Millis = NewType("Millis", int)
@@ -24,3 +26,74 @@ def render_utc(at: int) -> str:
 def utc_day_start(at: int) -> Millis:
     """The first instant of the UTC day of `at`: what "spent today" counts from."""
     return Millis(at - at % 86_400_000)
+
+
+# A day and a month are the operator's: they begin when the wall clock of a time zone says so, whatever it jumps over.
+
+
+def is_zone(name: str) -> bool:
+    """Whether there is a time zone of this name."""
+    try:
+        _zone(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+def local_day(at: int, zone: str) -> str:
+    """The date there, like 2026-11-30: sorts as it passes."""
+    return _local(at, zone).strftime("%Y-%m-%d")
+
+
+def local_month(at: int, zone: str) -> str:
+    """Like 2026-11."""
+    return _local(at, zone).strftime("%Y-%m")
+
+
+def local_minute(at: int, zone: str) -> int:
+    """Minutes of the wall clock since its midnight, 0 to 1439."""
+    local = _local(at, zone)
+    return local.hour * 60 + local.minute
+
+
+def day_start(at: int, zone: str) -> Millis:
+    """The first instant of the date that it is there; where a clock goes back over midnight, of the date's first beginning."""
+    return _first_of(_local(at, zone).date(), zone)
+
+
+def next_day(at: int, zone: str) -> Millis:
+    """The first instant of the next date there: after 23, 24 or 25 hours at most, as daylight saving has it."""
+    return _first_after(_local(at, zone).date() + dt.timedelta(days=1), zone, at)
+
+
+def month_start(at: int, zone: str) -> Millis:
+    return _first_of(_local(at, zone).date().replace(day=1), zone)
+
+
+def next_month(at: int, zone: str) -> Millis:
+    """The first instant of the next month there."""
+    return _first_after((_local(at, zone).date().replace(day=1) + dt.timedelta(days=32)).replace(day=1), zone, at)
+
+
+def _first_after(date: dt.date, zone: str, at: int) -> Millis:
+    """Where a clock goes back over midnight, its date begins twice: then the second time, for who asks after the first."""
+    first = _first_of(date, zone)
+    if first > at:
+        return first
+    again = dt.datetime(date.year, date.month, date.day, tzinfo=_zone(zone), fold=1)
+    return Millis(max(round(again.timestamp() * 1000), at + 1))
+
+
+def _first_of(date: dt.date, zone: str) -> Millis:
+    # In a gap, fold=0 takes the offset from before it: 00:00 that is not there is the instant of the jump itself.
+    midnight = dt.datetime(date.year, date.month, date.day, tzinfo=_zone(zone))
+    return Millis(round(midnight.timestamp() * 1000))
+
+
+def _local(at: int, zone: str) -> dt.datetime:
+    return dt.datetime.fromtimestamp(at / 1000, _zone(zone))
+
+
+@functools.lru_cache(maxsize=16)
+def _zone(name: str) -> zoneinfo.ZoneInfo:
+    return zoneinfo.ZoneInfo(name)

@@ -9,7 +9,9 @@
     state/NAME/mind.db            /var/lib/mind/NAME/mind.db
     state/NAME/self/SESSION/      /var/lib/mind/NAME/self/SESSION/
     state/NAME/work/WORKSPACE/    /var/lib/mind/NAME/work/WORKSPACE/
+    state/lease.d/ledger.db       /var/lib/mind/lease.d/ledger.db
     run/*.sock                    /run/mind/*.sock
+    run/lease.stream              /run/mind/lease.stream
 
 A unix socket's path is at most 107 bytes (unix(7)); where the home is too deep for that, `run` is a short private directory that
 `mind status` names.
@@ -87,6 +89,21 @@ class Home:
 
     def self_socket(self, name: str) -> Path:
         return self.run / f"self@{name}.sock"
+
+    @property
+    def lease_socket(self) -> Path:
+        """Where the lease is asked: a stream, and the one conversation between organs."""
+        return self.run / "lease.stream"
+
+    @property
+    def ledger(self) -> Path:
+        """What was reserved and settled. No Mind's directory has a dot in its name."""
+        return self.state / "lease.d" / "ledger.db"
+
+    @property
+    def peers_dir(self) -> Path:
+        """Under `mind up`: one file per process that may ask the lease, written by who started it."""
+        return self.run / "peers"
 
     def socket_of(self, organ: str, name: str | None = None) -> Path:
         """Where an organ is poked."""

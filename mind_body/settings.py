@@ -17,6 +17,21 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+Usd = Annotated[float, Field(ge=0, le=1_000_000)]
+SPAN_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$"
+"""A span of a day, like 22:00-07:00; it may go across midnight."""
+Span = Annotated[str, Field(pattern=SPAN_PATTERN, description="a span of a day, like 22:00-07:00")]
+
+
+class HostSpendConfig(Settings):
+    """`[spend]`: what all Minds of this host may spend together. A call that could pass a cap is refused before it is made."""
+
+    day_usd: Usd = 50.0
+    """In one day of `time_zone`."""
+    month_usd: Usd = 500.0
+    """In one month."""
+
+
 class HostConfig(Settings):
     """`config.toml`: what holds for every Mind of the host."""
 
@@ -40,6 +55,9 @@ class HostConfig(Settings):
     """`debug`, `info`, `warning` or `error`. No level shows what people wrote."""
     log_format: Literal["text", "json"] = "text"
     """`text` for people, `json` for machines: one object per line."""
+    time_zone: str = "UTC"
+    """The operator's, like `Europe/Berlin`: what a day and a month are for spending, and what quiet hours go by."""
+    spend: HostSpendConfig = HostSpendConfig()
 
 
 class MatrixConfig(Settings):
@@ -66,8 +84,10 @@ class PeopleConfig(Settings):
     """Whose messages in the thread of a run reach the Self that works there; she knows them as members. An operator's always do."""
     may_invite: tuple[str, ...] = ("*",)
     """Whose invites are accepted. An operator's always are."""
+    persons: tuple[str, ...] = ("*",)
+    """Who counts as a person: only their word gives her new turns where bots talk with her (`loop_turns`)."""
     bots: tuple[str, ...] = ()
-    """Accounts that are not persons."""
+    """Accounts that are not persons, whatever `persons` says. Other Minds of ours are known by a mark in what they send."""
     rooms: tuple[str, ...] = ("*",)
     """Room ids or globs where anything can be mail."""
     open_rooms: tuple[str, ...] = ()
@@ -106,8 +126,15 @@ class PersonaConfig(Settings):
     """`claude`: lingering children at most; the longest idle is closed first."""
     max_turns: Annotated[int, Field(ge=1, le=64)] = 4
     """Turns in one run (design §3)."""
-    acts: tuple[Literal["say", "react", "start_self_run", "tell_self"], ...] = ("say", "react", "start_self_run", "tell_self")
-    """The fields of a reply that this Mind may use. The last two count only where `[self]` is enabled."""
+    acts: tuple[Literal["say", "react", "start_self_run", "tell_self", "urgency", "tempo"], ...] = (
+        "say",
+        "react",
+        "start_self_run",
+        "tell_self",
+        "urgency",
+        "tempo",
+    )
+    """The fields of a reply that this Mind may use. Work counts only where `[self]` is enabled, the last two where `beat` is on."""
     silence: Literal["allowed", "never-when-addressed"] = "allowed"
     """`never-when-addressed` asks her once more when she answers mail with nothing."""
     doctrine: tuple[str, ...] = ()
@@ -119,7 +146,17 @@ class PersonaConfig(Settings):
     debounce_max_s: Seconds = 5.0
     """But never longer than this from the first one on (design §9)."""
     beat: bool = False
-    """A scheduled wake every `base_cooldown_s / heat` of the dial, even when nobody spoke."""
+    """Scheduled wakes, also when nobody spoke: `base_cooldown_s / heat` of the dial apart, twice as far after each in silence."""
+    home_room: str = ""
+    """The room id where she speaks unprompted; without one she has no scheduled wakes."""
+    quiet_hours: tuple[Span, ...] = ()
+    """Spans of the day (of the host's `time_zone`) in which she keeps quiet, like `22:00-07:00`."""
+    quiet_for: Literal["unprompted", "everyone"] = "unprompted"
+    """Whom she keeps quiet for: nobody who speaks to her, or everyone but operators."""
+    loop_turns: Annotated[int, Field(ge=1, le=100)] = 6
+    """Turns she takes in a room or thread since a person last spoke there; bots get no more."""
+    counterpart_turns: Annotated[int, Field(ge=1)] = 200
+    """Turns a day for what one account writes, operators apart."""
 
 
 WORKSPACE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}$"
@@ -166,6 +203,19 @@ class SelfConfig(Settings):
     """The room id where work started from the command line has its thread; empty is a direct conversation with an operator."""
 
 
+class SpendConfig(Settings):
+    """`[spend]`: what she may spend. A call that could pass a cap is refused before it is made."""
+
+    day_usd: Usd = 10.0
+    """In one day of the host's `time_zone`, both halves together."""
+    month_usd: Usd = 100.0
+    """In one month."""
+    conversation_day_usd: Usd | None = None
+    """For one conversation in one day; not set is no cap of its own."""
+    conversation_month_usd: Usd | None = None
+    """For one conversation in one month."""
+
+
 class MindConfig(Settings):
     """`minds/NAME.toml`: one Mind."""
 
@@ -174,3 +224,4 @@ class MindConfig(Settings):
     model: ModelConfig = ModelConfig()
     persona: PersonaConfig = PersonaConfig()
     self: SelfConfig = SelfConfig()
+    spend: SpendConfig = SpendConfig()

@@ -273,6 +273,48 @@ CREATE INDEX said_event ON said (event_id) WHERE event_id IS NOT NULL;
 CREATE INDEX said_edits ON said (edits) WHERE edits IS NOT NULL;
 """,
     ),
+    (
+        3,
+        """
+ALTER TABLE heard ADD COLUMN person INTEGER NOT NULL DEFAULT 1;
+ALTER TABLE turn ADD COLUMN after_seq INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN after_seq INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE spoke (
+    room_id TEXT NOT NULL, thread TEXT NOT NULL, seq INTEGER NOT NULL, at INTEGER NOT NULL, PRIMARY KEY (room_id, thread)
+) WITHOUT ROWID;
+INSERT INTO spoke SELECT room_id, coalesce(thread, ''), max(seq), max(heard_at) FROM heard GROUP BY room_id, coalesce(thread, '');
+CREATE TABLE turn_place (
+    turn_id TEXT NOT NULL, room_id TEXT NOT NULL, thread TEXT NOT NULL, PRIMARY KEY (turn_id, room_id, thread)
+) WITHOUT ROWID;
+CREATE INDEX turn_place_room ON turn_place (room_id, thread);
+CREATE INDEX turn_after ON turn (after_seq);
+CREATE INDEX turn_opened ON turn (opened_at);
+CREATE INDEX run_beat ON run (after_seq) WHERE cause = 'beat';
+CREATE TABLE pulse (
+    turn_id TEXT PRIMARY KEY, urgency INTEGER NOT NULL, tempo_s INTEGER, at INTEGER NOT NULL
+);
+CREATE TABLE question (
+    id TEXT PRIMARY KEY,
+    kind TEXT NOT NULL CHECK (kind IN ('breaker', 'purse')),
+    about TEXT NOT NULL,
+    text TEXT NOT NULL,
+    asked_at INTEGER NOT NULL,
+    room_id TEXT,
+    said_id TEXT,
+    state TEXT NOT NULL DEFAULT 'asked' CHECK (state IN ('asked', 'answered')),
+    answer TEXT CHECK (answer IN ('reopen', 'retire')),
+    answered_by TEXT,
+    answered_at INTEGER,
+    after_run TEXT,
+    CHECK ((state = 'answered') = (answer IS NOT NULL))
+) WITHOUT ROWID;
+CREATE INDEX question_open ON question (id) WHERE state = 'asked';
+CREATE INDEX question_about ON question (about);
+CREATE TABLE campaign (
+    slug TEXT PRIMARY KEY, text TEXT NOT NULL, opened_by TEXT NOT NULL, opened_at INTEGER NOT NULL, closed_at INTEGER
+) WITHOUT ROWID;
+""",
+    ),
 )
 
 NEWEST = MIGRATIONS[-1][0]

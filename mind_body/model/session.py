@@ -67,7 +67,7 @@ class Refused:
 class Failed:
     """The call came to nothing. `retry_at` is the earliest sensible instant, or None: only the operator can mend it."""
 
-    kind: Literal["overloaded", "authentication", "payment", "fault", "network", "held", "budget"]
+    kind: Literal["overloaded", "authentication", "payment", "fault", "network", "held", "budget", "spend"]
     retry_at: int | None
     reason: str
 

@@ -19,7 +19,7 @@ class Reserved:
 class Declined:
     """The call may not be made. `until` is when it may be asked again (ms), or None: when the operator has changed something."""
 
-    kind: Literal["held", "budget"]
+    kind: Literal["held", "budget", "spend", "limited", "overloaded", "authentication", "payment", "fault"]
     reason: str
     until: int | None = None
 
