@@ -22,6 +22,19 @@ class NoticeKey(StrEnum):
     """A plan limit. Value: `until`, ms since the epoch."""
     UNREACHABLE = "unreachable"
     """Whoever answers for her cannot be reached."""
+    SPENT = "spent"
+    """A cap of spending. Value: `until`."""
+    QUIET = "quiet"
+    """She keeps quiet hours for everyone. Value: `until`."""
+    LOOP_SPENT = "loop_spent"
+    """She has answered bots so often in this room or thread that she waits for a person. Value: none."""
+    CEILING = "ceiling"
+    """One account has had all the turns of a day. Values: `who` (a user id), `until`."""
+    QUESTION = "question"
+    """Something that only an operator can decide. Value: `text`: what happened, and what going on would mean."""
+    QUESTION_REOPENED = "question_reopened"
+    """An operator has answered. Value: none; it replies to the question."""
+    QUESTION_RETIRED = "question_retired"
     CONFIRM_START = "confirm_start"
     """Whether this work is really wanted. Values: `who` (a user id), `brief` (verbatim)."""
     MAY_NOT_STEER = "may_not_steer"
@@ -66,6 +79,20 @@ CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
         NoticeKey.UNREACHABLE: (
             "I cannot think just now: my model cannot be reached. I will answer when it is back; nothing you write is lost."
         ),
+        NoticeKey.SPENT: "I have spent what I may spend for now. I will answer after {until}; nothing you write is lost.",
+        NoticeKey.QUIET: "I keep quiet hours. I will answer after {until}; nothing you write is lost.",
+        NoticeKey.LOOP_SPENT: (
+            "I have answered here several times without a person saying anything, so I stop until one does. "
+            "A word from a person here, and I go on."
+        ),
+        NoticeKey.CEILING: (
+            "I have answered {who} as often as I may in one day. I will answer after {until}; until then others are heard as ever."
+        ),
+        NoticeKey.QUESTION: (
+            "{text}\n\nReact with ✅ or answer “reopen” to let it go on; react with ❌ or answer “retire” to leave it at that."
+        ),
+        NoticeKey.QUESTION_REOPENED: "Understood: it goes on.",
+        NoticeKey.QUESTION_RETIRED: "Understood: it is left at that.",
         NoticeKey.CONFIRM_START: (
             "{who}, is this what I should work on? React with ✅ to start it, or with ❌ to drop it.\n\n{brief}"
         ),

@@ -8,9 +8,14 @@ import pytest
 from mind_body.matrix.events import SAID_KEY
 from mind_body.matrix.notices import CATALOGUES, NoticeKey, render_notice
 
+UNTIL = {"until": 1_800_000_000_000}
 WORK = {"who": "@bob:x", "brief": "Tidy the notes."}
 VALUES: dict[NoticeKey, dict[str, Any]] = {
-    NoticeKey.LIMITED: {"until": 1_800_000_000_000},
+    NoticeKey.LIMITED: UNTIL,
+    NoticeKey.SPENT: UNTIL,
+    NoticeKey.QUIET: UNTIL,
+    NoticeKey.CEILING: {"who": "@bot:x", **UNTIL},
+    NoticeKey.QUESTION: {"text": "The same work came to nothing three times."},
     NoticeKey.CONFIRM_START: WORK,
     NoticeKey.SELF_BEGINS: WORK,
     NoticeKey.SELF_DROPPED: {"count": 3},
