@@ -40,6 +40,11 @@ def is_zone(name: str) -> bool:
     return True
 
 
+def list_zones() -> list[str]:
+    """The names of all time zones that this machine knows."""
+    return sorted(zoneinfo.available_timezones())
+
+
 def local_day(at: int, zone: str) -> str:
     """The date there, like 2026-11-30: sorts as it passes."""
     return _local(at, zone).strftime("%Y-%m-%d")

@@ -10,19 +10,17 @@ import tempfile
 import tomllib  # noqa: TID251 - its home
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
+from mind_body.clock import is_zone, list_zones
 from mind_body.errors import ConfigError
 from mind_body.home import NAME_PATTERN, Home, directory_home, system_home
 from mind_body.ids import digest
-from mind_body.settings import (
-    HostConfig,
-    MindConfig,
-    Settings,
-)
+from mind_body.settings import HostConfig, MindConfig, Settings
 
 environment: Mapping[str, str] = os.environ  # noqa: TID251 - its home
 """Read-only by convention: children get environments built from nothing."""
@@ -71,7 +69,13 @@ def read_host_config(home: Home) -> HostConfig:
     """`config.toml`; absent means every default."""
     if not home.config_file.exists():
         return HostConfig()
-    return parse_settings(HostConfig, read_toml(home.config_file), str(home.config_file))
+    host = parse_settings(HostConfig, read_toml(home.config_file), str(home.config_file))
+    if not is_zone(host.time_zone):
+        hint = _nearest_zone(host.time_zone)
+        raise ConfigError(
+            f"{home.config_file}: `time_zone` names no time zone (it says {host.time_zone!r}); did you mean {hint!r}?"
+        )
+    return host
 
 
 def read_mind_config(home: Home, name: str) -> MindConfig:
@@ -89,6 +93,15 @@ def list_minds(home: Home) -> list[str]:
     return sorted(p.stem for p in home.minds_dir.glob("*.toml") if NAME_PATTERN.fullmatch(p.stem))
 
 
+def _nearest_zone(name: str) -> str:
+    """A city alone and small letters are understood: `berlin` is meant for `Europe/Berlin`."""
+    by_folded = {zone.casefold(): zone for zone in list_zones()}
+    folded = name.strip().replace(" ", "_").casefold()
+    cities = [zone for zone in by_folded if zone == folded or zone.endswith(f"/{folded}")]
+    near = sorted(cities, key=len) or difflib.get_close_matches(folded, by_folded, n=1, cutoff=0.5)
+    return by_folded[near[0]] if near else "UTC"
+
+
 def _render_fault(shape: type[BaseModel], fault: ErrorDetails) -> str:
     key = ".".join(str(part) for part in fault["loc"])
     if fault["type"] == "missing":
@@ -96,6 +109,8 @@ def _render_fault(shape: type[BaseModel], fault: ErrorDetails) -> str:
     if fault["type"] == "string_pattern_mismatch":
         wanted = _description(shape, fault["loc"])
         return f"`{key}` must be {wanted} (it says {fault['input']!r})"
+    if fault["type"] == "value_error":
+        return f"`{key}` {fault['ctx']['error']} (it says {fault['input']!r})"
     if fault["type"] != "extra_forbidden":
         return f"`{key}` {fault['msg'][0].lower()}{fault['msg'][1:]} (it says {fault['input']!r})"
     known = _keys_beside(shape, fault["loc"])
@@ -112,9 +127,19 @@ def _description(shape: type[BaseModel], loc: tuple[int | str, ...]) -> str:
             break
         if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
             shape = field.annotation
-        elif field.description:
-            return field.description
+        else:
+            return field.description or _description_inside(field.annotation) or "of another form"
     return "of another form"
+
+
+def _description_inside(annotation: object) -> str | None:
+    """What each of a list wants: its form is told beside the type of one."""
+    for part in get_args(annotation):
+        if isinstance(part, FieldInfo) and part.description:
+            return part.description
+        if found := _description_inside(part):
+            return found
+    return None
 
 
 def _keys_beside(shape: type[BaseModel], loc: tuple[int | str, ...]) -> list[str]:

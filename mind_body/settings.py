@@ -5,7 +5,7 @@ The sentence below a setting is its documentation: `cli/template.py` puts it int
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 Seconds = Annotated[float, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
@@ -20,7 +20,18 @@ class Settings(BaseModel):
 Usd = Annotated[float, Field(ge=0, le=1_000_000)]
 SPAN_PATTERN = r"^([01][0-9]|2[0-3]):[0-5][0-9]-([01][0-9]|2[0-3]):[0-5][0-9]$"
 """A span of a day, like 22:00-07:00; it may go across midnight."""
-Span = Annotated[str, Field(pattern=SPAN_PATTERN, description="a span of a day, like 22:00-07:00")]
+
+
+def _has_length(span: str) -> str:
+    if span[:5] == span[6:]:
+        raise ValueError("begins when it ends: for all day long there is the brake")
+    return span
+
+
+Span = Annotated[str, Field(pattern=SPAN_PATTERN, description="a span of a day, like 22:00-07:00"), AfterValidator(_has_length)]
+RoomId = Annotated[
+    str, Field(pattern=r"^(![^\s]+)?$", description="a room's id, which begins with '!' (an alias may lead elsewhere)")
+]
 
 
 class HostSpendConfig(Settings):
@@ -147,7 +158,7 @@ class PersonaConfig(Settings):
     """But never longer than this from the first one on (design §9)."""
     beat: bool = False
     """Scheduled wakes, also when nobody spoke: `base_cooldown_s / heat` of the dial apart, twice as far after each in silence."""
-    home_room: str = ""
+    home_room: RoomId = ""
     """The room id where she speaks unprompted; without one she has no scheduled wakes."""
     quiet_hours: tuple[Span, ...] = ()
     """Spans of the day (of the host's `time_zone`) in which she keeps quiet, like `22:00-07:00`."""
@@ -161,7 +172,9 @@ class PersonaConfig(Settings):
 
 WORKSPACE_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9-]{0,63}$"
 """A workspace's name: it becomes the name of a directory."""
-WorkspaceName = Annotated[str, Field(pattern=WORKSPACE_PATTERN)]
+WorkspaceName = Annotated[
+    str, Field(pattern=WORKSPACE_PATTERN, description="a workspace's name: letters, digits and '-', at most 64")
+]
 
 
 class SelfConfig(Settings):
@@ -199,7 +212,7 @@ class SelfConfig(Settings):
     """Path of the binary; empty looks in the places that `mind doctor` names."""
     sandbox: bool = True
     """Hold the child in bubblewrap. Off only where the kernel forbids namespaces, which `mind doctor` says."""
-    home_room: str = ""
+    home_room: RoomId = ""
     """The room id where work started from the command line has its thread; empty is a direct conversation with an operator."""
 
 
