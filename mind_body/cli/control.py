@@ -1,15 +1,17 @@
-"""Wiring: `mind brake` and `mind dial`: write the file, poke every organ, wait until each one that runs has acted.
+"""Wiring: `mind brake` and `mind dial`: write the files, poke every organ, wait until each one that runs has acted (see `acted`).
 
-An organ has acted when its acknowledgement in the mind names what the files come to now. Who does not is named after a bounded
-wait; the brake itself holds from the moment its file is written, since every organ reads it before every consequence.
+Who does not act is named after a bounded wait; a brake holds from the moment its file is written. Of several Minds, the ones that
+could not be held, or did not act, are named when all the others have been told of.
 """
 
+import functools
 import json
+from collections.abc import Callable
 
 import click
 import trio
 
-from mind_body.cli.render import list_words
+from mind_body.cli.acted import Faults, carry_out
 from mind_body.cli.who import read_user_name
 from mind_body.clock import now_ms, render_utc
 from mind_body.config import list_minds, parse_settings, read_mind_config
@@ -17,13 +19,6 @@ from mind_body.control.effective import BrakeFile, DialFile, Held
 from mind_body.control.files import read_control, read_dial, write_brake, write_dial
 from mind_body.errors import ConfigError, MindBodyError, OperatorError
 from mind_body.home import Home
-from mind_body.host.liveness import read_holder
-from mind_body.host.poke import send_poke
-from mind_body.mind.acks import is_acked
-from mind_body.mind.store import open_mind
-
-ASK_AGAIN_S = 0.05
-"""Between two looks at the acknowledgements; an organ that was poked takes a few milliseconds."""
 
 
 @click.group()
@@ -43,11 +38,10 @@ _wait = click.option("--wait", "wait_s", default=10.0, show_default=True, help="
 @_wait
 @click.pass_obj
 def hold(home: Home, names: tuple[str, ...], every: bool, reason: str, wait_s: float) -> None:
-    """Hold NAME, and return when every organ has acted on it."""
-    for name in _chosen(home, names, every):
-        write_brake(home, name, BrakeFile(state="held", reason=reason, by=read_user_name(), at=render_utc(now_ms())))
-        _settle(home, name, wait_s)
-        click.echo(f"{name} is held{': ' + reason if reason else ''}.")
+    """Hold NAME, and return when every organ has acted on it. With --all, every brake is written before anybody is waited for."""
+    made = BrakeFile(state="held", reason=reason, by=read_user_name(), at=render_utc(now_ms()))
+    words = f"is held{': ' + reason if reason else ''}"
+    _for_all(home, _chosen(home, names, every), functools.partial(write_brake, home, brake=made), wait_s, words)
 
 
 @brake.command()
@@ -58,13 +52,15 @@ def hold(home: Home, names: tuple[str, ...], every: bool, reason: str, wait_s: f
 @click.pass_obj
 def release(home: Home, names: tuple[str, ...], every: bool, reason: str, wait_s: float) -> None:
     """Release NAME: she may act, within the dial."""
-    for name in _chosen(home, names, every):
-        write_brake(home, name, BrakeFile(state="released", reason=reason, by=read_user_name(), at=render_utc(now_ms())))
+    made = BrakeFile(state="released", reason=reason, by=read_user_name(), at=render_utc(now_ms()))
+
+    def write(name: str) -> None:
+        write_brake(home, name, made)
         control = read_control(home, name)
         if isinstance(control, Held):
             raise OperatorError(f"{name} is still held: {control.reason}")
-        _settle(home, name, wait_s)
-        click.echo(f"{name} is released.")
+
+    _for_all(home, _chosen(home, names, every), write, wait_s, "is released")
 
 
 @click.command()
@@ -94,8 +90,8 @@ def dial(  # noqa: PLR0917 - click passes by position
     turned = {key: value for key, value in wanted.items() if value is not None}
     if turned:
         values = _turn(_dial_or_default(home, name), turned)
-        write_dial(home, name, values)
-        _settle(home, name, wait_s)
+        faults = trio.run(carry_out, home, [name], lambda one: write_dial(home, one, values), wait_s, lambda _: None)
+        _raise(faults)
     else:
         values = read_dial(home, name)
     if as_json:
@@ -132,36 +128,16 @@ def _chosen(home: Home, names: tuple[str, ...], every: bool) -> list[str]:
     return chosen
 
 
-def _settle(home: Home, name: str, wait_s: float) -> None:
-    """Poke every organ; wait until the running ones have acted."""
-    for path in (home.mouth_socket, home.heartbeat_socket, home.persona_socket(name)):
-        send_poke(path)  # refused where nobody runs, which is what `_running` is for
-    late = trio.run(_wait_for, home, name, wait_s)
-    if late:
-        raise MindBodyError(
-            f"{name}'s files are written and hold, but {list_words(late)} did not tell within {wait_s:g} s that they were read; "
-            "`mind status` shows what runs, and the journal what it does"
-        )
+def _for_all(home: Home, names: list[str], write: Callable[[str], None], wait_s: float, words: str) -> None:
+    """Each Mind's line as soon as she is as she is meant to be; then what went wrong, by name."""
+    faults = trio.run(carry_out, home, names, write, wait_s, lambda name: click.echo(f"{name} {words}."))
+    if len(names) == 1:
+        _raise(faults)
+    for name in (name for name in names if name in faults):
+        click.echo(f"mind: {name}: {faults[name]}", err=True)
+    click.get_current_context().exit(max((fault.exit_code for fault in faults.values()), default=0))
 
 
-async def _wait_for(home: Home, name: str, wait_s: float) -> list[str]:
-    late: list[str] = []
-    with trio.move_on_after(wait_s):
-        while late := _late(home, name):  # noqa: ASYNC110 - the acknowledgement is another process's
-            await trio.sleep(ASK_AGAIN_S)
-    return late
-
-
-def _late(home: Home, name: str) -> list[str]:
-    """The organs that run and have not acknowledged what the files come to now."""
-    running = [organ for organ in ("mouth", "heartbeat") if read_holder(home.lock_file(organ)) is not None]
-    running += ["persona"] if read_holder(home.lock_file("persona", name)) is not None else []
-    if not running:
-        return []
-    control = read_control(home, name)
-    mind = open_mind(home.mind_db(name))
-    try:
-        with mind.read() as tx:
-            return [organ for organ in running if not is_acked(tx, organ, control)]
-    finally:
-        mind.close()
+def _raise(faults: Faults) -> None:
+    for fault in faults.values():
+        raise fault
