@@ -2,9 +2,10 @@
 
 An item is a piece of work with everything that it goes on as; work of a campaign is one item together. It trips when its last
 TRIES_MAX runs came to nothing, when NOTHING_OF_LAST of its last LOOKED_BACK did, or when FLUSHES_MAX runs in a row only handed
-off. What was answered with "reopen" is counted from there on.
+off. What was answered with "reopen" is counted from there on. Newest is by row order: an id, too, is made from a clock.
 """
 
+import itertools
 from collections.abc import Sequence
 
 from mind_body.mind.records import Run
@@ -32,14 +33,15 @@ def count_fruitless(past: Sequence[Run]) -> int:
 
 def find_trip(past: Sequence[Run], after_run: str | None = None) -> str | None:
     """Why an item launches no more, None where it may. `past`: its ended runs, newest first; `after_run`: the newest one when an
-    operator reopened it (ids sort by when they were made)."""
-    counted = [run for run in past if after_run is None or run.id > after_run][:LOOKED_BACK]
+    operator reopened it."""
+    counted = list(itertools.takewhile(lambda run: run.id != after_run, past))[:LOOKED_BACK]
     in_a_row = count_fruitless(counted)
     if in_a_row >= TRIES_MAX:
         return f"its last {in_a_row} runs came to nothing"
     nothing = sum(run.outcome in NOTHING for run in counted)
     if nothing >= NOTHING_OF_LAST:
         return f"{nothing} of its last {len(counted)} runs came to nothing"
-    if len(counted) >= FLUSHES_MAX and all(run.outcome == "flushed" for run in counted[:FLUSHES_MAX]):
+    ran = [run for run in counted if run.outcome not in PASSED_OVER][:FLUSHES_MAX]
+    if len(ran) == FLUSHES_MAX and all(run.outcome == "flushed" for run in ran):
         return f"its last {FLUSHES_MAX} runs only handed off and came to no end"
     return None
