@@ -23,6 +23,7 @@ import trio
 
 from mind_body.errors import MatrixError, MatrixRefused, MatrixUnreachable
 from mind_body.matrix.answers import one_line, read_answer
+from mind_body.matrix.filters import PAGE_FILTER, PAGE_LIMIT, SYNC_FILTER
 from mind_body.matrix.wire import MessagesPage, Sync, parse_messages, parse_sync
 
 DEADLINE_S = 60.0
@@ -33,22 +34,6 @@ GREETING_MAX = 16
 LONG_POLL_SLACK_S = 30.0
 """What a homeserver may need beyond the wait that it was asked for."""
 POOLS = 64
-TIMELINE_LIMIT = 20
-PAGE_LIMIT = 100
-STATE_TYPES = ("m.room.member", "m.room.join_rules", "m.room.name", "m.room.encryption", "m.room.tombstone")
-MESSAGE_TYPES = ("m.room.message", "m.sticker", "m.room.encrypted", "m.room.redaction", "m.reaction")
-NOTHING: dict[str, list[str]] = {"types": []}
-SYNC_FILTER = {
-    "presence": NOTHING,
-    "account_data": {"types": ["m.direct"]},
-    "room": {
-        "account_data": NOTHING,
-        "ephemeral": NOTHING,
-        "state": {"types": list(STATE_TYPES), "lazy_load_members": True},
-        "timeline": {"types": [*MESSAGE_TYPES, *STATE_TYPES], "limit": TIMELINE_LIMIT, "lazy_load_members": True},
-    },
-}
-PAGE_FILTER = {"types": [*MESSAGE_TYPES, "m.room.member"], "lazy_load_members": True}
 _DIRECT = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
 """Never through a proxy of the environment: a homeserver on this host is reached here."""
 
@@ -202,6 +187,25 @@ class Account:
 
     async def create_room(self, content: Mapping[str, Any]) -> str:
         return _text(await self._call("POST", "/createRoom", "createRoom", body=content), "room_id")
+
+    async def resolve_alias(self, alias: str) -> str | None:
+        """The room's id; None where no room is called so."""
+        try:
+            return _text(await self._call("GET", f"/directory/room/{_quoted(alias)}", "alias"), "room_id")
+        except MatrixRefused as error:
+            if error.code == "M_NOT_FOUND":
+                return None
+            raise
+
+    async def joined_rooms(self) -> frozenset[str]:
+        """The ids of the rooms that she is in now, whatever /sync has said so far."""
+        found = (await self._call("GET", "/joined_rooms", "joined rooms")).get("joined_rooms")
+        return frozenset(map(str, found)) if isinstance(found, list) else frozenset()
+
+    async def invite_direct(self, room_id: str, user_id: str) -> None:
+        """Invite somebody to a DM. As state, since /invite cannot say what the room is for."""
+        path = f"/rooms/{_quoted(room_id)}/state/m.room.member/{_quoted(user_id)}"
+        await self._call("PUT", path, "invite", body={"membership": "invite", "is_direct": True})
 
     async def typing(self, room_id: str, user_id: str, timeout_s: float | None) -> None:
         """She is typing for so long, or not any more (None)."""

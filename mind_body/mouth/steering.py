@@ -8,11 +8,10 @@ from typing import Literal
 
 from mind_body.control.people import may_steer
 from mind_body.matrix.events import Edit, Message
+from mind_body.mouth.words import lone_word
 from mind_body.settings import PeopleConfig
 
 STOP = "stop"
-_AROUND = " \t\r\n\u00a0.,:;!?…-–—*_`~\"'()"
-"""What people and clients put around a word: punctuation, and the marks of Markdown."""
 _PLAIN = {"m.text": "", "m.emote": ""}
 
 
@@ -28,17 +27,4 @@ def judge_steer(
 
 def is_stop(text: str, user_id: str, name: str) -> bool:
     """Whether it is the word alone. `name` is her display name, empty for none."""
-    labels = {user_id, name, user_id[1:].partition(":")[0]} - {""}
-    words = _bare(text)
-    return words == STOP or any(_addressed(words, _bare(label)) for label in labels)
-
-
-def _addressed(words: str, label: str) -> bool:
-    before, after = words.removeprefix(label), words.removesuffix(label)
-    return any(
-        rest != words and not rest[edge].isalnum() and _bare(rest) == STOP for rest, edge in ((before, 0), (after, -1)) if rest
-    )
-
-
-def _bare(text: str) -> str:
-    return text.strip(_AROUND + "@").casefold() if len(text) <= 1000 else text
+    return lone_word(text, (STOP,), user_id, name) is not None

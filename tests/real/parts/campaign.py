@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mind_body.crash import POINTS
-from mind_body.matrix.client import TIMELINE_LIMIT
+from mind_body.matrix.filters import TIMELINE_LIMIT
 from tests.real.parts.chat_api import ChatApi
 from tests.real.parts.person import Person
 from tests.real.parts.scene import Scene, Table, wait_until
