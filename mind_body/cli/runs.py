@@ -1,24 +1,22 @@
 """Wiring: `mind runs`, and `mind run`: the work of a Self, seen and steered by the operator."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import click
 
+from mind_body.cli.minds import find_minds, opened
 from mind_body.cli.render import list_words, render_table
 from mind_body.cli.run_start import start
 from mind_body.cli.run_watch import watch_run
 from mind_body.cli.who import read_user_name
 from mind_body.cli.work import HEAD, render_json, render_page, render_row
 from mind_body.clock import now_ms
-from mind_body.config import list_minds, read_mind_config
+from mind_body.config import list_minds
 from mind_body.errors import MindBodyError, StorageError
 from mind_body.home import Home
 from mind_body.host.poke import send_poke
 from mind_body.mind.records import Run
 from mind_body.mind.steers import admit_steer
-from mind_body.mind.store import Mind, open_mind
 from mind_body.mind.work_reports import find_work, read_report, read_work
 
 AMBIGUOUS_SHOWN = 5
@@ -42,8 +40,8 @@ def runs(home: Home, names: tuple[str, ...], limit: int, as_json: bool) -> None:
         handoff null or {origin ("model" or "record"), cut, text, at}, steers [{kind, sender, state}]}]}
     """
     reports = []
-    for name in _known(home, names):
-        with _opened(home, name) as mind, mind.read() as tx:
+    for name in find_minds(home, names):
+        with opened(home, name) as mind, mind.read() as tx:
             reports += [(name, report) for report in read_work(tx, limit)]
     reports.sort(key=lambda one: one[1].run.opened_at, reverse=True)
     if as_json:
@@ -73,7 +71,7 @@ run.add_command(start)
 def show(home: Home, run_id: str, as_json: bool) -> None:
     """Show everything about one run: brief, state, cost, result, hand-off."""
     name, found = find_run(home, run_id)
-    with _opened(home, name) as mind, mind.read() as tx:
+    with opened(home, name) as mind, mind.read() as tx:
         report = read_report(tx, found)
     if as_json:
         click.echo(json.dumps(render_json(name, report), indent=2, ensure_ascii=False))
@@ -87,7 +85,7 @@ def show(home: Home, run_id: str, as_json: bool) -> None:
 def stop(home: Home, run_id: str) -> None:
     """Stop a live run, as "stop" in its thread does. What it has done so far stays."""
     name, found = find_run(home, run_id)
-    with _opened(home, name) as mind, mind.write() as tx:
+    with opened(home, name) as mind, mind.write() as tx:
         asked = admit_steer(tx, found.id, None, "stop", f"{read_user_name()} at the command line", "stop", now_ms())
     if asked is None:
         raise MindBodyError(f"the run {found.id} of {name} has ended already: {found.outcome} ({found.end_reason})")
@@ -101,7 +99,7 @@ def stop(home: Home, run_id: str) -> None:
 def watch(home: Home, run_id: str) -> None:
     """Watch a run until it ends: what it does, how full its context is, what it has cost."""
     name, found = find_run(home, run_id)
-    with _opened(home, name) as mind:
+    with opened(home, name) as mind:
         ended = watch_run(mind, found)
     click.echo(f"{ended.outcome}: {ended.end_reason}")
 
@@ -111,7 +109,7 @@ def find_run(home: Home, run_id: str) -> tuple[str, Run]:
     found: list[tuple[str, Run]] = []
     for name in list_minds(home):
         try:
-            with _opened(home, name) as mind, mind.read() as tx:
+            with opened(home, name) as mind, mind.read() as tx:
                 found += [(name, run) for run in find_work(tx, run_id)] if run_id else []
         except StorageError as error:
             click.echo(f"{name} is passed over: {error}", err=True)
@@ -121,18 +119,3 @@ def find_run(home: Home, run_id: str) -> tuple[str, Run]:
         meant = list_words([run.id for _, run in found[:AMBIGUOUS_SHOWN]])
         raise MindBodyError(f"'{run_id}' names {len(found)} runs, {meant} among them: give more of the id")
     return found[0]
-
-
-def _known(home: Home, names: tuple[str, ...]) -> list[str]:
-    for name in names:
-        read_mind_config(home, name)  # raises, naming the ones there are
-    return list(names) or list_minds(home)
-
-
-@contextmanager
-def _opened(home: Home, name: str) -> Iterator[Mind]:
-    mind = open_mind(home.mind_db(name))
-    try:
-        yield mind
-    finally:
-        mind.close()

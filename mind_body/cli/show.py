@@ -5,9 +5,10 @@ from typing import Any, TypedDict
 
 import click
 
+from mind_body.cli.minds import find_minds, opened
 from mind_body.cli.render import list_words, render_plain, render_table, render_tokens, render_wait
 from mind_body.clock import now_ms, render_utc, utc_day_start
-from mind_body.config import list_minds, read_mind_config
+from mind_body.config import read_mind_config
 from mind_body.control.effective import Held
 from mind_body.control.files import read_control
 from mind_body.errors import MindBodyError
@@ -15,7 +16,6 @@ from mind_body.home import Home
 from mind_body.host.liveness import read_holder
 from mind_body.mind.records import Run
 from mind_body.mind.reports import Entry, Figures, read_figures, read_history
-from mind_body.mind.store import open_mind
 from mind_body.money import render_usd
 
 DEAF_AFTER_MS = 900_000
@@ -59,7 +59,7 @@ def status(home: Home, names: tuple[str, ...], as_json: bool) -> None:
         pauses [{cause, until, reason}], encrypted_rooms (rooms she is in and cannot read), heard_until (when the
         homeserver's newest answer was stored, or null), fault (null, or why not readable)}]}
     """
-    minds = [read_status(home, name) for name in _known(home, names)]
+    minds = [read_status(home, name) for name in find_minds(home, names)]
     if as_json:
         click.echo(json.dumps({"home": str(home.root or home.etc), "run_dir": str(home.run), "minds": minds}, indent=2))
         return
@@ -92,12 +92,8 @@ def history(home: Home, name: str, limit: int, conversation: str | None, as_json
         run    run, cause, reason, outcome, end_reason, turns, cost_micro_usd
     """
     read_mind_config(home, name)
-    mind = open_mind(home.mind_db(name))
-    try:
-        with mind.read() as tx:
-            entries = read_history(tx, limit, conversation)
-    finally:
-        mind.close()
+    with opened(home, name) as mind, mind.read() as tx:
+        entries = read_history(tx, limit, conversation)
     if as_json:
         rows = [{"at": e.at, "what": e.what, "conversation": e.conversation, **e.fields} for e in entries]
         click.echo(json.dumps({"mind": name, "entries": rows}, indent=2, ensure_ascii=False))
@@ -142,22 +138,10 @@ def read_status(home: Home, name: str) -> Status:
 def _read_figures(home: Home, name: str) -> tuple[Figures | None, str | None]:
     try:
         read_mind_config(home, name)
-        mind = open_mind(home.mind_db(name))
-        try:
-            with mind.read() as tx:
-                return read_figures(tx, utc_day_start(now_ms())), None
-        finally:
-            mind.close()
+        with opened(home, name) as mind, mind.read() as tx:
+            return read_figures(tx, utc_day_start(now_ms())), None
     except MindBodyError as error:
         return None, str(error)
-
-
-def _known(home: Home, names: tuple[str, ...]) -> list[str]:
-    known = list_minds(home)
-    for name in names:
-        if name not in known:
-            read_mind_config(home, name)  # raises, naming the ones there are
-    return list(names) or known
 
 
 def _runs(home: Home, organ: str, otherwise: str, name: str | None = None) -> str:
