@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from mind_body.mind.asking_records import Answer
 from mind_body.mind.records import Standing
 from mind_body.mind.work_records import Reaction
 
@@ -38,6 +39,10 @@ class NewHeard:
     standing: Standing
     reason: str
     for_self: ForSelf | None = None
+    person: bool = True
+    """Whether a person wrote it."""
+    history: bool = False
+    """It is from before her time in the room: nobody has said it to her, so it begins no count anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,16 @@ class NewReaction:
     reaction: Reaction
 
 
-HeardChange: TypeAlias = NewHeard | EditedHeard | Withdrawn | NewReaction
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An operator has answered a question, in words or by a reaction."""
+
+    question_id: str
+    answer: Answer
+    by: str
+
+
+HeardChange: TypeAlias = NewHeard | EditedHeard | Withdrawn | NewReaction | Answered
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +93,7 @@ class Admitted:
     seq: int | None
     how: str
     """`mail`, `context`, `edited`, `withdrawn`, `known`, `unknown` (its target was never heard) or `closed` (she has read it);
-    in the thread of a running Self `steer`, `stop` or `barred`; `reacted`."""
+    in the thread of a running Self `steer`, `stop` or `barred`; `reacted`; `answered`, and `known` where somebody was quicker."""
 
 
 @dataclass(frozen=True, slots=True)

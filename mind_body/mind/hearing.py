@@ -12,7 +12,20 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mind_body.mind.changes import Admitted, EditedHeard, ForSelf, HeardChange, KnownPeople, NewHeard, NewReaction, Withdrawn
+from mind_body.mind.changes import (
+    MISSED,
+    Admitted,
+    Answered,
+    EditedHeard,
+    ForSelf,
+    HeardChange,
+    KnownPeople,
+    NewHeard,
+    NewReaction,
+    Withdrawn,
+)
+from mind_body.mind.places import note_spoken
+from mind_body.mind.questions import answer_question
 from mind_body.mind.reactions import admit_reaction, withdraw_reaction
 from mind_body.mind.records import Arrival, Gap, HeardState, Standing
 from mind_body.mind.rooms import read_names
@@ -170,13 +183,16 @@ def _admit(tx: Transaction, change: HeardChange, now: int) -> Admitted:
             return _admit_withdrawal(tx, change)
         case NewReaction():
             return _admit_reaction(tx, change)
+        case Answered():
+            new = answer_question(tx, change.question_id, change.answer, change.by, now)
+            return Admitted(change, None, "answered" if new else "known")
 
 
 def _admit_new(tx: Transaction, change: NewHeard, now: int) -> Admitted:
     for_self = change.for_self
     done = tx.execute(
         "INSERT INTO heard (event_id, room_id, sender, sender_name, kind, body, sent_at, heard_at, reply_to, thread, standing, "
-        "reason, state, closed_how) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_id) DO NOTHING",
+        "reason, state, closed_how, person) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (event_id) DO NOTHING",
         (
             change.event_id,
             change.room_id,
@@ -192,10 +208,13 @@ def _admit_new(tx: Transaction, change: NewHeard, now: int) -> Admitted:
             change.reason,
             HeardState.CLOSED if for_self else HeardState.PENDING,
             "self" if for_self else None,
+            change.person,
         ),
     )
-    if done.rowcount == 0:
+    if done.rowcount == 0 or done.lastrowid is None:
         return Admitted(change, None, "known")
+    if change.person and not change.history and change.kind != MISSED:
+        note_spoken(tx, change.room_id, change.thread, done.lastrowid, now)
     how = _admit_for_self(tx, for_self, change.sender, now) if for_self else change.standing.value
     return Admitted(change, done.lastrowid, how)
 

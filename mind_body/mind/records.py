@@ -122,6 +122,8 @@ class Heard:
     attempts: int
     turn_id: str | None
     edited: bool = False
+    person: bool = True
+    """Whether a person wrote it, as it was judged when it was heard."""
 
     @property
     def handle(self) -> str:
@@ -205,6 +207,8 @@ class Run:
     """Its first 800 bytes."""
     told_turn: str | None = None
     """The turn in which her Persona was told of its end."""
+    after_seq: int = 0
+    """The newest heard row when it was opened."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,7 @@ def heard_from_row(row: Any) -> Heard:
         attempts=row["attempts"],
         turn_id=row["turn_id"],
         edited=bool(row["edited"]),
+        person=bool(row["person"]),
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from mind_body.ids import new_id
+from mind_body.mind.places import newest_seq
 from mind_body.mind.records import Pause, Run, RunKind
 from mind_body.mind.store import Transaction
 
@@ -21,12 +22,12 @@ def open_run(  # noqa: PLR0917 - a record's columns, in their order
     tx: Transaction, kind: RunKind, conversations: Sequence[str], cause: str, reason: str, now: int
 ) -> Run:
     """T2: a live run that nobody holds. IntegrityError where one of this kind is live: the caller looks first."""
-    run_id = new_id()
+    run_id, after_seq = new_id(), newest_seq(tx)
     tx.execute(
-        "INSERT INTO run (id, kind, conversations, cause, reason, opened_at) VALUES (?, ?, ?, ?, ?, ?)",
-        (run_id, kind, json.dumps(list(conversations)), cause, reason, now),
+        "INSERT INTO run (id, kind, conversations, cause, reason, opened_at, after_seq) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (run_id, kind, json.dumps(list(conversations)), cause, reason, now, after_seq),
     )
-    return Run(run_id, kind, tuple(conversations), cause, reason, now, None, None, None, None, None, 0, 0)
+    return Run(run_id, kind, tuple(conversations), cause, reason, now, None, None, None, None, None, 0, 0, after_seq=after_seq)
 
 
 def live_run(tx: Transaction, kind: RunKind) -> Run | None:
@@ -42,9 +43,7 @@ def read_run(tx: Transaction, run_id: str) -> Run | None:
 
 def recent_runs(tx: Transaction, kind: RunKind, most: int) -> list[Run]:
     """The newest ended runs of this kind, newest first."""
-    rows = tx.execute(
-        "SELECT * FROM run WHERE kind = ? AND ended_at IS NOT NULL ORDER BY opened_at DESC, id DESC LIMIT ?", (kind, most)
-    )
+    rows = tx.execute("SELECT * FROM run WHERE kind = ? AND ended_at IS NOT NULL ORDER BY rowid DESC LIMIT ?", (kind, most))
     return [run_from_row(row) for row in rows]
 
 
@@ -132,4 +131,5 @@ def run_from_row(row: Any) -> Run:
         model_usage=json.loads(row["model_usage"]),
         result=row["result"],
         told_turn=row["told_turn"],
+        after_seq=row["after_seq"],
     )

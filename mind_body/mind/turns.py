@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from mind_body.mind.places import admit_mail_places, newest_seq
 from mind_body.mind.records import Heard, Room
 from mind_body.mind.rows import heard_from_row, room_from_row
 from mind_body.mind.runs import charge_run, holds_run
@@ -86,15 +87,16 @@ def open_turn(tx: Transaction, turn: NewTurn, holder: str, now: int) -> bool:
     if not holds_run(tx, turn.run_id, holder):
         return False
     tx.execute(
-        "INSERT INTO turn (id, run_id, session_id, number, conversation, state, opened_at, input) "
-        "VALUES (?, ?, ?, ?, ?, 'opened', ?, ?)",
-        (turn.id, turn.run_id, turn.session_id, turn.number, turn.conversation, now, turn.input),
+        "INSERT INTO turn (id, run_id, session_id, number, conversation, state, opened_at, input, after_seq) "
+        "VALUES (?, ?, ?, ?, ?, 'opened', ?, ?, ?)",
+        (turn.id, turn.run_id, turn.session_id, turn.number, turn.conversation, now, turn.input, newest_seq(tx)),
     )
     tx.executemany("INSERT INTO turn_heard VALUES (?, ?, 'mail')", [(turn.id, seq) for seq in turn.mail])
     tx.executemany("INSERT INTO turn_heard VALUES (?, ?, 'context')", [(turn.id, seq) for seq in turn.context])
     tx.executemany("INSERT INTO turn_room VALUES (?, ?, ?)", [(turn.id, *room) for room in turn.rooms])
     tx.executemany("INSERT INTO turn_run VALUES (?, ?, ?)", [(turn.id, *run) for run in turn.runs])
     tx.executemany("UPDATE heard SET attempts = attempts + 1 WHERE seq = ?", [(seq,) for seq in turn.mail])
+    admit_mail_places(tx, turn.id)
     return True
 
 

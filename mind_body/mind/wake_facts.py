@@ -34,7 +34,9 @@ class Place:
     turns_room: int
     """Her turns in all of the room since a person last spoke anywhere in it."""
     spoke_seq: int = 0
-    """The heard row of that person's word: names this stretch without one. 0 for never."""
+    """The heard row of that person's word here: names this stretch without one. 0 for never."""
+    spoke_room_seq: int = 0
+    """The same of the whole room."""
 
 
 @dataclass(frozen=True, slots=True)

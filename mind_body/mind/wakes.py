@@ -1,64 +1,121 @@
 """Door: what the heartbeat looks at before it decides (design §9), read in one snapshot.
 
-Mail counts where she can answer it: pending, in a room that she has joined.
+Mail counts where she can answer it: pending, in a room that she has joined. Everything here is asked for by an index, however long
+the history is: a host looks at a thousand Minds.
 """
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from mind_body.mind.news import read_awaited
-from mind_body.mind.records import RunKind
+from mind_body.mind.pulses import read_pulse
+from mind_body.mind.questions import read_extensions
+from mind_body.mind.records import Pause, RunKind
 from mind_body.mind.runs import live_run, read_pauses, recent_runs
 from mind_body.mind.store import Transaction
-from mind_body.mind.wake_facts import PendingMail, WakeFacts
+from mind_body.mind.wake_facts import PendingMail, Standing, WaitingMail, WakeFacts, Window
+from mind_body.mind.work_records import SELF_PAUSE
 
 HISTORY = 16
 """Ended runs that are looked back on; more fruitless ones in a row than this change no back-off."""
 
 
-def read_wake_facts(tx: Transaction, kind: RunKind = RunKind.PERSONA_TURN, *, beat: bool = False) -> WakeFacts:
-    """What matters to a beat alone is read for a Mind that has one."""
-    first = tx.execute("SELECT heard_at FROM heard ORDER BY seq LIMIT 1").fetchone()
-    return WakeFacts(
-        pending=read_pending_mail(tx),
-        live=live_run(tx, kind),
-        pauses=read_pauses(tx),
-        recent=tuple(recent_runs(tx, kind, HISTORY)),
-        awaited=read_awaited(tx),
-        first_heard_at=first["heard_at"] if first else None,
-        active_conversation=_active_conversation(tx) if beat else None,
-    )
-
-
-def read_pending_mail(tx: Transaction) -> tuple[PendingMail, ...]:
-    """Per conversation, the one with the oldest mail first."""
-    found: dict[str, PendingMail] = {}
-    for row in tx.execute(
-        "SELECT room.conversation, heard.sender, count(*) AS count, min(heard.heard_at) AS oldest, max(heard.heard_at) AS newest "
-        "FROM heard JOIN room USING (room_id) "
+def read_waiting_mail(tx: Transaction) -> tuple[WaitingMail, ...]:
+    """What one account wrote in one place, as a person or not; the oldest first."""
+    rows = tx.execute(
+        "SELECT found.*, oldest.event_id AS oldest_event, newest.event_id AS newest_event FROM ("
+        "SELECT room.conversation, heard.room_id, coalesce(heard.thread, '') AS place, heard.sender, heard.person, "
+        "count(*) AS count, min(heard.heard_at) AS oldest_at, max(heard.heard_at) AS newest_at, "
+        "min(heard.seq) AS oldest_seq, max(heard.seq) AS newest_seq FROM heard JOIN room ON room.room_id = heard.room_id "
         "WHERE heard.standing = 'mail' AND heard.state = 'pending' AND room.membership = 'joined' "
-        "GROUP BY room.conversation, heard.sender ORDER BY heard.sender"
-    ):
-        one = PendingMail(row["conversation"], row["count"], row["oldest"], row["newest"], (row["sender"],))
-        found[one.conversation] = _joined(found[one.conversation], one) if one.conversation in found else one
-    return tuple(sorted(found.values(), key=lambda mail: (mail.oldest_at, mail.conversation)))
-
-
-def _joined(a: PendingMail, b: PendingMail) -> PendingMail:
-    return PendingMail(
-        a.conversation,
-        a.count + b.count,
-        min(a.oldest_at, b.oldest_at),
-        max(a.newest_at, b.newest_at),
-        (*a.senders, *b.senders),
+        "GROUP BY heard.room_id, place, heard.sender, heard.person) AS found "
+        "JOIN heard AS oldest ON oldest.seq = found.oldest_seq JOIN heard AS newest ON newest.seq = found.newest_seq "
+        "ORDER BY found.oldest_seq"
+    )
+    return tuple(
+        WaitingMail(
+            conversation=row["conversation"],
+            room_id=row["room_id"],
+            thread=row["place"],
+            sender=row["sender"],
+            person=bool(row["person"]),
+            count=row["count"],
+            oldest_at=row["oldest_at"],
+            newest_at=row["newest_at"],
+            oldest_event=row["oldest_event"],
+            newest_event=row["newest_event"],
+        )
+        for row in rows
     )
 
 
-def _active_conversation(tx: Transaction) -> str | None:
-    turned = (
-        "SELECT conversation FROM turn WHERE conversation IN (SELECT conversation FROM room WHERE membership = 'joined') "
-        "ORDER BY ended_at DESC LIMIT 1"
+def read_standing(tx: Transaction, kind: RunKind, window: Window) -> Standing:
+    """What the governor asks of one half."""
+    recent = tuple(recent_runs(tx, kind, HISTORY))
+    spent_day, spent_month = _spent(tx, window)
+    return Standing(
+        live=live_run(tx, kind),
+        pauses=pauses_of(read_pauses(tx), kind),
+        recent=recent,
+        spent_day=spent_day,
+        spent_month=spent_month,
+        extensions_day=read_extensions(tx, f"day:{window.day}"),
+        extensions_month=read_extensions(tx, f"month:{window.month}"),
+        silent_beats=_silent_beats(tx),
+        last_act_at=recent[0].ended_at if recent else _first_heard_at(tx),
     )
-    heard = (
-        "SELECT room.conversation FROM heard JOIN room USING (room_id) "
-        "WHERE room.membership = 'joined' ORDER BY heard.seq DESC LIMIT 1"
+
+
+def read_wake_facts(tx: Transaction, pending: tuple[PendingMail, ...], standing: Standing, home_room: str) -> WakeFacts:
+    """The rest of what a wake depends on; `pending` is what the loop budget has left."""
+    pulse = read_pulse(tx)
+    return WakeFacts(
+        pending=pending,
+        standing=standing,
+        awaited=read_awaited(tx),
+        home=_home(tx, home_room),
+        urgency=pulse.urgency if pulse else 0,
+        tempo_s=pulse.tempo_s if pulse else None,
     )
-    row = tx.execute(turned).fetchone() or tx.execute(heard).fetchone()
-    return row["conversation"] if row else None
+
+
+def pauses_of(pauses: Sequence[Pause], kind: RunKind) -> tuple[Pause, ...]:
+    """Those of one half; her Self's without the beginning that tells them apart."""
+    if kind is RunKind.SELF_RUN:
+        return tuple(replace(one, cause=one.cause.removeprefix(SELF_PAUSE)) for one in pauses if one.cause.startswith(SELF_PAUSE))
+    return tuple(one for one in pauses if not one.cause.startswith(SELF_PAUSE))
+
+
+def _spent(tx: Transaction, window: Window) -> tuple[int, int]:
+    """Micro-USD of the day and of the month. A run that died has told its cost by its progress alone."""
+    row = tx.execute(_SPENT, {"day": window.day_start, "month": window.month_start}).fetchone()
+    return int(row["day"]), int(row["month"])
+
+
+_SPENT = """
+SELECT coalesce(sum(CASE WHEN at >= :day THEN cost END), 0) AS day, coalesce(sum(cost), 0) AS month FROM (
+    SELECT ended_at AS at, cost_micro_usd AS cost FROM turn WHERE ended_at >= :month
+    UNION ALL
+    SELECT run.ended_at, max(run.cost_micro_usd, coalesce(self_progress.cost_micro_usd, 0))
+    FROM run LEFT JOIN self_progress ON self_progress.run_id = run.id WHERE run.kind = 'self_run' AND run.ended_at >= :month
+    UNION ALL
+    SELECT :day, max(run.cost_micro_usd, coalesce(self_progress.cost_micro_usd, 0))
+    FROM run LEFT JOIN self_progress ON self_progress.run_id = run.id WHERE run.kind = 'self_run' AND run.ended_at IS NULL
+)"""
+
+
+def _silent_beats(tx: Transaction) -> int:
+    row = tx.execute(
+        "SELECT count(*) FROM run WHERE cause = 'beat' AND after_seq >= coalesce((SELECT max(seq) FROM spoke), 0)"
+    ).fetchone()
+    return int(row[0])
+
+
+def _first_heard_at(tx: Transaction) -> int | None:
+    row = tx.execute("SELECT heard_at FROM heard WHERE seq = (SELECT min(seq) FROM heard)").fetchone()
+    return int(row["heard_at"]) if row else None
+
+
+def _home(tx: Transaction, home_room: str) -> str | None:
+    row = tx.execute("SELECT conversation FROM room WHERE room_id = ? AND membership = 'joined'", (home_room,)).fetchone()
+    return str(row["conversation"]) if row else None

@@ -4,7 +4,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
+from mind_body.mind.asking_records import Question
 from mind_body.mind.records import Pause, Run
+from mind_body.mind.wake_facts import Standing
 
 SELF_PAUSE = "self-"
 """How the cause of a pause begins that holds off her Self and not her Persona: `self-limited`, `self-authentication`, …"""
@@ -84,6 +86,22 @@ class OpenWork:
     follow_up: FollowUp
     past: tuple[Run, ...]
     """Its ended runs, and those of the work that it continues, newest first."""
+    about: str = ""
+    """What the operators are asked about: `campaign:<slug>`, or `work:<id>` of the follow-up that all this goes on from."""
+    campaign_past: tuple[Run, ...] = ()
+    """Ended runs of all work of its campaign, newest first."""
+    campaign_closed: bool = False
+    question_open: bool = False
+    """The operators have been asked about it, and nobody has answered yet."""
+    answered: Question | None = None
+    """The newest question about it that was answered."""
+    reopened_after: str | None = None
+    """The newest run of the item when an operator last reopened it; None where none did, or before any run."""
+
+    @property
+    def item_past(self) -> tuple[Run, ...]:
+        """The runs that the breaker counts."""
+        return self.campaign_past if self.follow_up.campaign else self.past
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +116,8 @@ class WorkFacts:
     """To the events that ask for a confirmation."""
     pauses: tuple[Pause, ...]
     """Those of her Self: their causes begin with `self-`."""
+    standing: Standing = field(default_factory=Standing)
+    """What the governor asks of her Self; its pauses without that beginning."""
 
 
 @dataclass(frozen=True, slots=True)
