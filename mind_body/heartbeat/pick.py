@@ -1,14 +1,21 @@
 """Rule: who may speak unprompted on a beat: one Mind, the highest `(waited / beat) x 10^(2 x urgency / 1000)` (design §9).
 
-Ties go to who waited longest, then to the name, so that every process answers alike.
+Ties go to who waited longest, then to the name, so that every process answers alike. A contender says since when she waits, not how
+long: what was offered an hour ago is still true.
 
-No Mind starves. Urgency weighs at most RATIO (100). Let one of N contenders be passed over beat after beat; after w beats her score is at
-least w. Whoever is picked before her then has waited more than w / RATIO beats. Once w exceeds RATIO x (N - 1), that is more than N - 1
-beats; but of the N - 1 others one was picked on each of the last N - 1 beats, so one who has waited longer was passed over by a Mind
-picked twice among them, whose own second wait was shorter than N - 1: no longer enough. So she is picked within
-`most_beats(N)` beats in which she may speak.
+No Mind starves. Urgency weighs between 1 and RATIO (100): whoever is picked while she has waited w has waited w / RATIO at least.
+
+1. Beats evenly apart, and she may speak on each (`most_beats`). Suppose that of N contenders she were passed over on
+   RATIO x (N - 1) + N of them. On the last N of these one of the N - 1 others was picked twice. Before its second time it had
+   waited N - 1 beats at most, which weighs RATIO x (N - 1) at most; but by then she had waited RATIO x (N - 1) + 1 beats at least,
+   and would have been picked. So she is picked on one of them, whatever anybody's urgency does, and whoever else comes and goes.
+2. Any beats, and her chances come and go (`most_passes`): no number of beats alone can bound it, since chances that grow ever rarer
+   let the others wait as long as she does. But let one and the same other be picked before her twice, when she had waited u and
+   then v. It had waited v - u at most, so RATIO x (v - u) >= v: v is at least u x RATIO / (RATIO - 1). So each of the others goes
+   before her 1 + log(v / u) / log(RATIO / (RATIO - 1)) times at most while her wait grows from u to v.
 """
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -21,20 +28,31 @@ class Contender:
     """An idle, released Mind whose own cadence has passed."""
 
     name: str
-    waited_ms: int
+    since: int
+    """When she last acted."""
     urgency: int
 
 
-def score(contender: Contender, beat_ms: int) -> float:
-    urgency = min(max(contender.urgency, 0), URGENCY_MAX)
-    return max(contender.waited_ms, 0) / beat_ms * 10 ** (2 * urgency / URGENCY_MAX)
+def score(contender: Contender, beat_ms: int, now: int) -> float:
+    return max(now - contender.since, 0) / max(beat_ms, 1) * weigh(contender.urgency)
 
 
-def pick(contenders: Iterable[Contender], beat_ms: int) -> Contender | None:
+def weigh(urgency: int) -> float:
+    """From 1 to RATIO; out of bounds counts as the bound."""
+    return math.pow(RATIO, min(max(urgency, 0), URGENCY_MAX) / URGENCY_MAX)
+
+
+def pick(contenders: Iterable[Contender], beat_ms: int, now: int) -> Contender | None:
     """The one; None where there is nobody."""
-    return min(contenders, key=lambda one: (-score(one, beat_ms), -one.waited_ms, one.name), default=None)
+    return min(contenders, key=lambda one: (-score(one, beat_ms, now), one.since, one.name), default=None)
 
 
 def most_beats(contenders: int) -> int:
-    """How many beats a Mind among so many waits at most, while she may speak."""
+    """On how many beats evenly apart a Mind among so many is picked at the latest, where she may speak on each."""
     return (RATIO + 1) * max(contenders - 1, 0) + 1
+
+
+def most_passes(contenders: int, waited_first: int, waited_now: int) -> int:
+    """How often a Mind among so many is passed over at most, at any instants, while her wait grows from one length to the other."""
+    growth = math.log(max(waited_now, 1) / max(waited_first, 1)) / math.log(RATIO / (RATIO - 1))
+    return max(contenders - 1, 0) * (1 + math.floor(max(growth, 0.0) + 1e-9))
