@@ -1,8 +1,8 @@
 """Door: what the operators are asked (design §9): asked → answered.
 
 1. A question is asked once: its id is made from its cause. It is answered once: the first answer counts.
-2. The order of questions is row order. What the breaker asked about is counted from the newest run that it had when it was answered,
-   so that is read in the transaction of the answer.
+2. The order of questions is row order. What the breaker asked about is counted from the newest run that it had when it was
+   answered, so that is read in the transaction of the answer.
 3. A question waits on record while there is no room in which it could be asked.
 """
 

@@ -5,13 +5,13 @@ what came first in a room is told by each kind's own row order.
 """
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mind_body.mind.outbox import count_unsent
 from mind_body.mind.records import Pause, Run, RunKind
 from mind_body.mind.runs import live_run, read_pauses
+from mind_body.mind.spent import read_spent
 from mind_body.mind.store import Transaction
 
 
@@ -50,7 +50,7 @@ def read_figures(tx: Transaction, since: int) -> Figures:
         unsent=count_unsent(tx),
         prefix_tokens=session["prefix_tokens"] if session else 0,
         ceiling_tokens=session["ceiling_tokens"] if session else 0,
-        spent_micro_usd=_number(tx, _SPENT, {"since": since}),
+        spent_micro_usd=read_spent(tx, since, since)[0],
         pauses=read_pauses(tx),
         encrypted_rooms=tuple(
             row["name"] or row["room_id"]
@@ -116,9 +116,6 @@ def read_turn_of_event(tx: Transaction, event_id: str) -> TurnFigures | None:
 _NEWEST_SESSION = """
 SELECT prefix_tokens, ceiling_tokens FROM session WHERE conversation NOT LIKE 'work:%'
 ORDER BY last_used_at DESC, id DESC LIMIT 1"""
-_SPENT = """
-SELECT (SELECT coalesce(sum(cost_micro_usd), 0) FROM turn WHERE ended_at >= :since)
-     + (SELECT coalesce(sum(cost_micro_usd), 0) FROM run WHERE kind = 'self_run' AND (ended_at >= :since OR ended_at IS NULL))"""
 _HEARD = """
 SELECT heard.*, room.number AS number, room.conversation AS conversation FROM heard LEFT JOIN room USING (room_id)
 WHERE :of IS NULL OR room.conversation = :of ORDER BY seq DESC LIMIT :most"""
@@ -203,6 +200,6 @@ def _run(row: Any) -> Entry:
     )
 
 
-def _number(tx: Transaction, sql: str, values: Mapping[str, int] | None = None) -> int:
-    found: int | None = tx.execute(sql, values or {}).fetchone()[0]
+def _number(tx: Transaction, sql: str) -> int:
+    found: int | None = tx.execute(sql).fetchone()[0]
     return found or 0

@@ -12,6 +12,7 @@ from mind_body.mind.pulses import read_pulse
 from mind_body.mind.questions import read_extensions
 from mind_body.mind.records import Pause, RunKind
 from mind_body.mind.runs import live_run, read_pauses, recent_runs
+from mind_body.mind.spent import read_spent
 from mind_body.mind.store import Transaction
 from mind_body.mind.wake_facts import PendingMail, Standing, WaitingMail, WakeFacts, Window
 from mind_body.mind.work_records import SELF_PAUSE
@@ -52,7 +53,7 @@ def read_waiting_mail(tx: Transaction) -> tuple[WaitingMail, ...]:
 def read_standing(tx: Transaction, kind: RunKind, window: Window) -> Standing:
     """What the governor asks of one half."""
     recent = tuple(recent_runs(tx, kind, HISTORY))
-    spent_day, spent_month = _spent(tx, window)
+    spent_day, spent_month = read_spent(tx, window.day_start, window.month_start)
     return Standing(
         live=live_run(tx, kind),
         pauses=pauses_of(read_pauses(tx), kind),
@@ -84,24 +85,6 @@ def pauses_of(pauses: Sequence[Pause], kind: RunKind) -> tuple[Pause, ...]:
     if kind is RunKind.SELF_RUN:
         return tuple(replace(one, cause=one.cause.removeprefix(SELF_PAUSE)) for one in pauses if one.cause.startswith(SELF_PAUSE))
     return tuple(one for one in pauses if not one.cause.startswith(SELF_PAUSE))
-
-
-def _spent(tx: Transaction, window: Window) -> tuple[int, int]:
-    """Micro-USD of the day and of the month. A run that died has told its cost by its progress alone."""
-    row = tx.execute(_SPENT, {"day": window.day_start, "month": window.month_start}).fetchone()
-    return int(row["day"]), int(row["month"])
-
-
-_SPENT = """
-SELECT coalesce(sum(CASE WHEN at >= :day THEN cost END), 0) AS day, coalesce(sum(cost), 0) AS month FROM (
-    SELECT ended_at AS at, cost_micro_usd AS cost FROM turn WHERE ended_at >= :month
-    UNION ALL
-    SELECT run.ended_at, max(run.cost_micro_usd, coalesce(self_progress.cost_micro_usd, 0))
-    FROM run LEFT JOIN self_progress ON self_progress.run_id = run.id WHERE run.kind = 'self_run' AND run.ended_at >= :month
-    UNION ALL
-    SELECT :day, max(run.cost_micro_usd, coalesce(self_progress.cost_micro_usd, 0))
-    FROM run LEFT JOIN self_progress ON self_progress.run_id = run.id WHERE run.kind = 'self_run' AND run.ended_at IS NULL
-)"""
 
 
 def _silent_beats(tx: Transaction) -> int:

@@ -1,5 +1,6 @@
 """Door: work as the breaker sees it: a follow-up with everything that it goes on from, or a campaign (design §9)."""
 
+from mind_body.mind.campaigns import read_campaign
 from mind_body.mind.records import Run
 from mind_body.mind.runs import run_from_row
 from mind_body.mind.store import Transaction
@@ -10,17 +11,20 @@ PAST_MAX = 50
 CAMPAIGN, WORK = "campaign:", "work:"
 
 _CHAIN = (
-    "WITH RECURSIVE chain (id, continues, depth) AS (SELECT id, continues, 0 FROM follow_up WHERE id = ? "
-    "UNION ALL SELECT before.id, before.continues, chain.depth + 1 FROM chain JOIN follow_up AS before ON before.id = chain.continues) "
+    "WITH RECURSIVE chain (id, continues, depth) AS (SELECT id, continues, 0 FROM follow_up WHERE id = ? UNION ALL "
+    "SELECT before.id, before.continues, chain.depth + 1 FROM chain JOIN follow_up AS before ON before.id = chain.continues) "
 )
 """A piece of work and all that it goes on from."""
-_ITEM = "WITH RECURSIVE item (id) AS (SELECT ? UNION ALL SELECT after.id FROM item JOIN follow_up AS after ON after.continues = item.id) "
+_ITEM = (
+    "WITH RECURSIVE item (id) AS (SELECT ? UNION ALL "
+    "SELECT after.id FROM item JOIN follow_up AS after ON after.continues = item.id) "
+)
 """A piece of work and all that goes on from it."""
 
 
 def name_item(tx: Transaction, follow_up: FollowUp) -> str:
-    """What the operators are asked about."""
-    if follow_up.campaign:
+    """What the operators are asked about. A campaign that is not on record binds no work together: nobody could close it."""
+    if follow_up.campaign and read_campaign(tx, follow_up.campaign) is not None:
         return f"{CAMPAIGN}{follow_up.campaign}"
     row = tx.execute(f"{_CHAIN} SELECT id FROM chain ORDER BY depth DESC LIMIT 1", (follow_up.id,)).fetchone()
     return f"{WORK}{row['id'] if row else follow_up.id}"
