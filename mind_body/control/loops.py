@@ -54,6 +54,16 @@ def is_spent(place: Place | None, config: MindConfig) -> bool:
     return place is not None and max(place.turns_here, place.turns_room) >= config.persona.loop_turns
 
 
+def name_stretch(place: Place, config: MindConfig) -> tuple[str | None, str]:
+    """The thread (None: outside threads) in which a spent place is told, and the cause that the one notice about it is made from.
+
+    Where all of the room is spent it is told there: a new thread for every message would hear of it every time.
+    """
+    if place.turns_room >= config.persona.loop_turns:
+        return None, f":{place.spoke_room_seq}"
+    return place.thread or None, f"{place.thread}:{place.spoke_seq}"
+
+
 def judge_mail(mail: WaitingMail, budget: Budget) -> TurnedAway | None:
     """Whether one sender's mail in one place is turned away, and why."""
     most, where = budget.config.persona.loop_turns, "thread" if mail.thread else "room"
