@@ -55,10 +55,10 @@ def local_month(at: int, zone: str) -> str:
     return _local(at, zone).strftime("%Y-%m")
 
 
-def local_minute(at: int, zone: str) -> int:
-    """Minutes of the wall clock since its midnight, 0 to 1439."""
-    local = _local(at, zone)
-    return local.hour * 60 + local.minute
+def offset_ms(at: int, zone: str) -> int:
+    """How far the wall clock there is ahead of UTC."""
+    offset = _local(at, zone).utcoffset() or dt.timedelta()
+    return offset.days * 86_400_000 + offset.seconds * 1000
 
 
 def day_start(at: int, zone: str) -> Millis:
