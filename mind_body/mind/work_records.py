@@ -101,7 +101,7 @@ class OpenWork:
     @property
     def item_past(self) -> tuple[Run, ...]:
         """The runs that the breaker counts."""
-        return self.campaign_past if self.follow_up.campaign else self.past
+        return self.campaign_past if self.about.startswith("campaign:") else self.past
 
 
 @dataclass(frozen=True, slots=True)
