@@ -33,7 +33,8 @@ def count_fruitless(past: Sequence[Run]) -> int:
 
 def find_trip(past: Sequence[Run], after_run: str | None = None) -> str | None:
     """Why an item launches no more, None where it may. `past`: its ended runs, newest first; `after_run`: the newest one when an
-    operator reopened it."""
+    operator reopened it.
+    """
     counted = list(itertools.takewhile(lambda run: run.id != after_run, past))[:LOOKED_BACK]
     in_a_row = count_fruitless(counted)
     if in_a_row >= TRIES_MAX:

@@ -2,10 +2,10 @@
 
 In this order:
 
-1. Mail is ripe 1.5 s after the newest of its conversation, at most 5 s after the oldest: one breath, one turn. What is ripe is opened
-   together; what is not waits for the run after.
-2. Her own work that is over wakes her where it was asked for, once, together with mail that is ripe there; mail that is not ripe yet
-   will tell it.
+1. Mail is ripe 1.5 s after the newest of its conversation, at most 5 s after the oldest: one breath, one turn. What is ripe is
+   opened together; what is not waits for the run after.
+2. Her own work that is over wakes her where it was asked for, once, together with mail that is ripe there; mail that is not ripe
+   yet will tell it.
 3. A scheduled wake, where she has such, a home room, and nothing else: it grants her home room and nothing else.
 4. Whatever it is, the governor is asked. What quiet hours hold back of mail does not hold back an operator's.
 
@@ -156,7 +156,9 @@ def _with_news(facts: WakeFacts, mail: _Proposal | None, now: int) -> _Proposal 
         return None
     if mail is not None and mail.at <= now:
         conversations = (*mail.open.conversations, *awaited)
-        return _Proposal(replace(mail.open, conversations=conversations, reason=f"{mail.open.reason}, and work of hers that is over"), now)
+        return _Proposal(
+            replace(mail.open, conversations=conversations, reason=f"{mail.open.reason}, and work of hers that is over"), now
+        )
     return _Proposal(Open(awaited, "self_run", "work of hers that is over"), now)
 
 
