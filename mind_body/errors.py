@@ -4,6 +4,7 @@
     ├── OperatorError           an operator must act; exit 78, never restarted
     │   ├── ConfigError         a file of ours that cannot be used as it is written
     │   ├── MindFileError       a mind.db that is newer than the code, corrupt, or not there
+    │   ├── LedgerError         the same of the lease's ledger
     │   └── CredentialError     a credential that is missing, refused, or readable by others
     ├── StorageError            the disk said no (full, read-only, I/O): the transaction did not happen
     ├── MatrixError             the homeserver said no
@@ -42,6 +43,10 @@ class ConfigError(OperatorError):
 
 class MindFileError(OperatorError):
     """A mind.db that is newer than the code, corrupt, or not there."""
+
+
+class LedgerError(OperatorError):
+    """A ledger that is newer than the code, corrupt, or gone. Nothing is lent on it."""
 
 
 class CredentialError(OperatorError):
