@@ -22,6 +22,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "chat": (f"{_CLI}.chat", "chat", "Talk with a Mind from this terminal."),
     "status": (f"{_CLI}.show", "status", "Show every Mind: brake, run, mail, money."),
     "history": (f"{_CLI}.show", "history", "Show what a Mind heard, said and did."),
+    "questions": (f"{_CLI}.questions", "questions", "List what only you can decide, or answer it."),
+    "campaign": (f"{_CLI}.campaign", "campaign", "Give a Mind something to work towards."),
     "runs": (f"{_CLI}.runs", "runs", "List what her Self works on and worked on."),
     "run": (f"{_CLI}.runs", "run", "Show, watch, stop or start work of a Self."),
     "brake": (f"{_CLI}.control", "brake", "Hold Minds, or release them."),

@@ -4,6 +4,7 @@ import re
 
 import click
 
+from mind_body.cli.minds import opened
 from mind_body.clock import now_ms
 from mind_body.config import read_mind_config
 from mind_body.control.effective import Held
@@ -12,10 +13,12 @@ from mind_body.control.people import is_operator
 from mind_body.errors import ConfigError, OperatorError
 from mind_body.home import Home
 from mind_body.host.poke import send_poke
+from mind_body.matrix.outside import clean
+from mind_body.mind.campaigns import read_campaign
 from mind_body.mind.follow_ups import admit_follow_up
 from mind_body.mind.records import Membership, Room
 from mind_body.mind.rooms import read_members, read_room, read_rooms
-from mind_body.mind.store import Transaction, open_mind
+from mind_body.mind.store import Transaction
 from mind_body.mind.work_records import NewFollowUp
 from mind_body.settings import WORKSPACE_PATTERN, MindConfig, PeopleConfig
 
@@ -29,20 +32,21 @@ WORKSPACE = "main"
 @click.option("--brief", required=True, metavar="TEXT", help="What is to be done; her Self reads it verbatim.")
 @click.option("--room", "room_id", metavar="ID", help="The room of its thread; else [self] home_room, else an operator's DM.")
 @click.option("--workspace", default=WORKSPACE, show_default=True, metavar="W", help="The directory that it works in.")
+@click.option("--campaign", metavar="SLUG", help="The open campaign that it belongs to.")
 @click.pass_obj
-def start(home: Home, /, name: str, brief: str, room_id: str | None, workspace: str) -> None:
+def start(  # noqa: PLR0917 - click passes by name
+    home: Home, /, name: str, brief: str, room_id: str | None, workspace: str, campaign: str | None
+) -> None:
     """Give NAME's Self a piece of work. It begins when the heartbeat sees it, after what waits already."""
     config = read_mind_config(home, name)
+    brief = clean(brief)
     _check(config, name, brief, workspace)
-    mind = open_mind(home.mind_db(name))
-    try:
-        with mind.write() as tx:
-            room = _find_room(tx, config, name, room_id)
-            asked_by = _find_operator(tx, room, config.people)
-            new = NewFollowUp(room.conversation, room.room_id, None, asked_by, brief, workspace)
-            work = admit_follow_up(tx, new, now_ms())
-    finally:
-        mind.close()
+    with opened(home, name) as mind, mind.write() as tx:
+        room = _find_room(tx, config, name, room_id)
+        asked_by = _find_operator(tx, room, config.people)
+        _check_campaign(tx, name, campaign)
+        new = NewFollowUp(room.conversation, room.room_id, None, asked_by, brief, workspace, campaign)
+        work = admit_follow_up(tx, new, now_ms())
     refused = send_poke(home.heartbeat_socket)
     control = read_control(home, name)
     click.echo(f"The work {work.id} is open for {name}, in '{workspace}'; its thread will be in {room.name or room.room_id}.")
@@ -59,6 +63,13 @@ def _check(config: MindConfig, name: str, brief: str, workspace: str) -> None:
         raise click.UsageError(f"--brief has 1 to {BRIEF_MAX:,} characters; a longer one belongs into a file of the workspace")
     if not re.fullmatch(WORKSPACE_PATTERN, workspace):
         raise click.UsageError("--workspace is a name: letters, digits and '-', at most 64")
+
+
+def _check_campaign(tx: Transaction, name: str, slug: str | None) -> None:
+    """Work for a campaign that is not open would wait for ever."""
+    found = read_campaign(tx, slug) if slug is not None else None
+    if slug is not None and (found is None or found.closed_at is not None):
+        raise OperatorError(f"{name} has no open campaign '{slug}'; `mind campaign list {name}` shows those there are")
 
 
 def _find_room(tx: Transaction, config: MindConfig, name: str, room_id: str | None) -> Room:
