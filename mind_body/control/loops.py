@@ -90,6 +90,4 @@ def sift_mail(waiting: Sequence[WaitingMail], budget: Budget) -> Sifted:
 
 def _joined(a: PendingMail, b: PendingMail) -> PendingMail:
     senders = a.senders if set(b.senders) <= set(a.senders) else (*a.senders, *b.senders)
-    return PendingMail(
-        a.conversation, a.count + b.count, min(a.oldest_at, b.oldest_at), max(a.newest_at, b.newest_at), senders
-    )
+    return PendingMail(a.conversation, a.count + b.count, min(a.oldest_at, b.oldest_at), max(a.newest_at, b.newest_at), senders)
