@@ -7,13 +7,17 @@ from typing import Any
 from mind_body.control.effective import BrakeFile, DialFile
 from mind_body.control.files import write_brake, write_dial
 from mind_body.home import Home, directory_home
+from mind_body.mind.asking_records import Campaign, Question
 from mind_body.mind.records import NewSaid, Run, RunKind, Said, SaidKind, SaidState
 from mind_body.mind.store import Mind, Transaction, open_mind
+from mind_body.mind.wake_facts import WaitingMail, Window
 from mind_body.settings import MindConfig
 
 NOW = 1_800_000_000_000
 """An instant like any other."""
 OPERATOR = "@op:example.org"
+WINDOW = Window("2027-01-15", NOW - 3_600_000, "2027-01", NOW - 14 * 86_400_000)
+"""The operator's day and month then: an hour and two weeks old."""
 _serial = itertools.count(1)
 
 
@@ -102,6 +106,72 @@ def insert_heard(tx: Transaction, room_id: str = "!a:example.org", *, at: int = 
     } | columns
     insert(tx, "heard", room_id=room_id, **values)
     return int(tx.execute("SELECT max(seq) FROM heard").fetchone()[0])
+
+
+def insert_session(tx: Transaction, session_id: str = "s", **columns: Any) -> str:
+    """An open session of her one conversation."""
+    texts = ("provider", "model", "instructions", "instructions_digest", "schema_json", "schema_digest", "rehydration")
+    values = dict.fromkeys(texts, "") | {"conversation": "open", "opened_at": NOW, "last_used_at": NOW} | columns
+    insert(tx, "session", id=session_id, **values)
+    return session_id
+
+
+def insert_run(tx: Transaction, **columns: Any) -> str:
+    """A persona's run that has ended well; its id. `ended_at=None` for a live one."""
+    values = {
+        "id": f"run-{next(_serial)}",
+        "kind": "persona_turn",
+        "conversations": '["open"]',
+        "cause": "direct",
+        "reason": "1 message (direct)",
+        "opened_at": NOW,
+        "ended_at": NOW,
+        "outcome": "done",
+    } | columns
+    if values["ended_at"] is None:
+        values["outcome"] = None
+    insert(tx, "run", **values)
+    return str(values["id"])
+
+
+def insert_turn(tx: Transaction, turn_id: str, *, run_id: str, session_id: str = "s", **columns: Any) -> str:
+    """An answered turn, with a run and a session that are there."""
+    values = {"number": 1, "conversation": "open", "state": "replied", "opened_at": NOW, "input": ""} | columns
+    insert(tx, "turn", id=turn_id, run_id=run_id, session_id=session_id, **values)
+    return turn_id
+
+
+def make_waiting(room_id: str = "!a:example.org", **columns: Any) -> WaitingMail:
+    """One message that somebody wrote outside threads."""
+    values: dict[str, Any] = {
+        "conversation": f"room:{room_id}",
+        "thread": "",
+        "sender": "@bob:example.org",
+        "person": True,
+        "count": 1,
+        "oldest_at": NOW,
+        "newest_at": NOW,
+        "oldest_event": "$event",
+    }
+    return WaitingMail(room_id=room_id, **(values | columns))
+
+
+def make_question(question_id: str = "question-1", **columns: Any) -> Question:
+    """One of the breaker's, as it is before anybody was asked."""
+    values: dict[str, Any] = {
+        "kind": "breaker",
+        "about": "work:1",
+        "text": "its last 3 runs came to nothing",
+        "asked_at": NOW,
+        "room_id": None,
+        "said_id": None,
+    }
+    return Question(id=question_id, **(values | columns))
+
+
+def make_campaign(slug: str = "spring", **columns: Any) -> Campaign:
+    values: dict[str, Any] = {"text": "Sow the beds.", "opened_by": OPERATOR, "opened_at": NOW, "closed_at": None}
+    return Campaign(slug=slug, **(values | columns))
 
 
 def make_new_said(said_id: str, room_id: str = "!a:example.org", kind: SaidKind = SaidKind.SAY, **columns: Any) -> NewSaid:

@@ -19,6 +19,8 @@ from mind_body.mind.work_records import FollowUp, FollowUpState, NewFollowUp, Pr
 
 RESULT_BYTES = 800
 """Bytes of a result that stay on the run and on its follow-up (design §8)."""
+_WAITING = "INDEXED BY follow_up_waiting WHERE state IN ('proposed', 'open', 'claimed')"
+"""Told so, because the planner takes an order by row for a reason to read all work there ever was."""
 
 
 def thread_root_id(run_id: str) -> str:
@@ -72,14 +74,16 @@ def read_follow_up_of_run(tx: Transaction, run_id: str) -> FollowUp | None:
 
 def read_open_follow_ups(tx: Transaction) -> list[FollowUp]:
     """Those that wait for a run, the oldest first."""
-    return [follow_up_from_row(row) for row in tx.execute("SELECT * FROM follow_up WHERE state = 'open' ORDER BY rowid")]
+    rows = tx.execute(f"SELECT * FROM follow_up {_WAITING} AND state = 'open' ORDER BY rowid")
+    return [follow_up_from_row(row) for row in rows]
 
 
 def read_proposals(tx: Transaction) -> list[Proposal]:
     """Those that wait for a confirmation, with the event that asks for it."""
     rows = tx.execute(
-        "SELECT follow_up.*, said.event_id AS asked_event FROM follow_up LEFT JOIN said ON said.id = follow_up.confirm_said "
-        "WHERE follow_up.state = 'proposed' ORDER BY follow_up.rowid"
+        "SELECT waiting.*, said.event_id AS asked_event FROM ("
+        f"SELECT rowid AS place, * FROM follow_up {_WAITING} AND state = 'proposed') AS waiting "
+        "LEFT JOIN said ON said.id = waiting.confirm_said ORDER BY waiting.place"
     )
     return [Proposal(follow_up_from_row(row), row["asked_event"]) for row in rows]
 

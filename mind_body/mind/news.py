@@ -20,7 +20,8 @@ _UNTOLD = "run.kind = 'self_run' AND run.ended_at IS NOT NULL AND run.told_turn 
 def read_awaited(tx: Transaction) -> tuple[str, ...]:
     """Conversations that are to be woken by the end of their work, where she can speak."""
     rows = tx.execute(
-        f"SELECT DISTINCT follow_up.conversation FROM run JOIN follow_up ON follow_up.id = run.follow_up_id WHERE {_UNTOLD} "
+        "SELECT DISTINCT follow_up.conversation FROM run INDEXED BY run_untold "
+        f"JOIN follow_up ON follow_up.id = run.follow_up_id WHERE {_UNTOLD} "
         "AND NOT EXISTS (SELECT 1 FROM follow_up AS on_it WHERE on_it.thread_said = follow_up.thread_said "
         "AND on_it.state IN ('proposed', 'open', 'claimed')) AND EXISTS (SELECT 1 FROM room "
         "WHERE room.conversation = follow_up.conversation AND room.membership = 'joined') ORDER BY follow_up.conversation"
@@ -32,8 +33,8 @@ def read_news(tx: Transaction, conversation: str, session_id: str | None) -> lis
     """What the next turn of a conversation tells; `session_id` is None where it begins a session. In the order of the runs."""
     ended = tx.execute(
         "SELECT run.*, (SELECT count(*) FROM turn_run JOIN turn ON turn.id = turn_run.turn_id WHERE turn_run.run_id = run.id "
-        "AND turn_run.told = 'ended' AND turn.state = 'lost') AS lost FROM run JOIN follow_up ON follow_up.id = run.follow_up_id "
-        f"WHERE {_UNTOLD} AND follow_up.conversation = ? ORDER BY run.rowid",
+        "AND turn_run.told = 'ended' AND turn.state = 'lost') AS lost FROM run INDEXED BY run_untold "
+        f"JOIN follow_up ON follow_up.id = run.follow_up_id WHERE {_UNTOLD} AND follow_up.conversation = ? ORDER BY run.rowid",
         (conversation,),
     ).fetchall()
     under_way = tx.execute(

@@ -40,6 +40,12 @@ def read_places(tx: Transaction, pairs: Iterable[tuple[str, str]]) -> dict[tuple
     return {(room_id, thread): read_place(tx, room_id, thread) for room_id, thread in sorted(set(pairs))}
 
 
+def read_thread(tx: Transaction, event_id: str) -> str:
+    """The thread that an event was heard in; '' outside threads, and where it was never heard."""
+    row = tx.execute("SELECT thread FROM heard WHERE event_id = ?", (event_id,)).fetchone()
+    return str(row["thread"] or "") if row else ""
+
+
 def admit_turn_places(tx: Transaction, turn_id: str, pairs: Iterable[tuple[str, str]]) -> None:
     """A turn counts here, too: where she speaks without having been asked there. Again changes nothing."""
     tx.executemany(
@@ -60,10 +66,11 @@ def admit_mail_places(tx: Transaction, turn_id: str) -> None:
 
 def read_turns_today(tx: Transaction, since: int) -> dict[str, int]:
     """Her turns since an instant for what an account wrote."""
+    # CROSS JOIN keeps this order: the planner would begin with all that was ever heard in a turn.
     rows = tx.execute(
-        "SELECT heard.sender, count(DISTINCT turn.id) AS turns FROM turn JOIN turn_heard ON turn_heard.turn_id = turn.id "
-        f"JOIN heard ON heard.seq = turn_heard.seq WHERE turn.opened_at >= ? AND {_COUNTED} AND turn_heard.role = 'mail' "
-        "GROUP BY heard.sender",
+        "SELECT heard.sender, count(DISTINCT turn.id) AS turns FROM turn CROSS JOIN turn_heard ON turn_heard.turn_id = turn.id "
+        "CROSS JOIN heard ON heard.seq = turn_heard.seq "
+        f"WHERE turn.opened_at >= ? AND {_COUNTED} AND turn_heard.role = 'mail' GROUP BY heard.sender",
         (since,),
     )
     return {row["sender"]: row["turns"] for row in rows}

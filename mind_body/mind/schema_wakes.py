@@ -27,6 +27,7 @@ CREATE INDEX run_kind ON run (kind);
 CREATE INDEX run_cost ON run (kind, ended_at, cost_micro_usd, id);
 CREATE INDEX run_beat ON run (after_seq) WHERE cause = 'beat';
 CREATE INDEX follow_up_campaign ON follow_up (campaign, id) WHERE campaign IS NOT NULL;
+CREATE INDEX follow_up_continues ON follow_up (continues) WHERE continues IS NOT NULL;
 CREATE TABLE pulse (
     turn_id TEXT PRIMARY KEY, urgency INTEGER NOT NULL, tempo_s INTEGER, at INTEGER NOT NULL
 );
@@ -45,10 +46,9 @@ CREATE TABLE question (
     after_run TEXT,
     CHECK ((state = 'answered') = (answer IS NOT NULL))
 );
-CREATE INDEX question_open ON question (id) WHERE state = 'asked';
+CREATE INDEX question_state ON question (state);
 CREATE INDEX question_about ON question (about);
 CREATE TABLE campaign (
     slug TEXT PRIMARY KEY, text TEXT NOT NULL, opened_by TEXT NOT NULL, opened_at INTEGER NOT NULL, closed_at INTEGER
 );
-CREATE INDEX follow_up_continues ON follow_up (continues) WHERE continues IS NOT NULL;
 """

@@ -26,8 +26,8 @@ from mind_body.mind.runs import (
     recent_runs,
     set_pause,
 )
-from mind_body.mind.wakes import read_pending_mail, read_wake_facts
-from tests.builders import NOW, insert, insert_heard, insert_room, make_mind
+from mind_body.mind.wakes import read_waiting_mail
+from tests.builders import NOW, insert_heard, insert_room, insert_session, insert_turn, make_mind
 
 KIND = RunKind.PERSONA_TURN
 
@@ -85,71 +85,29 @@ def test_closing_a_dead_run_loses_its_open_turns_and_keeps_its_mail(tmp_path: Pa
         adopt_run(tx, run.id, "a", NOW)
         found = live_run(tx, KIND)
         assert found is not None
-        session = dict.fromkeys(
-            (
-                "conversation",
-                "provider",
-                "model",
-                "instructions",
-                "instructions_digest",
-                "schema_json",
-                "schema_digest",
-                "rehydration",
-            ),
-            "",
-        )
-        insert(tx, "session", id="s", opened_at=NOW, last_used_at=NOW, **session)
+        insert_session(tx, "s")
         for turn, state in [("t1", "opened"), ("t2", "replied")]:
-            insert(
-                tx, "turn", id=turn, run_id=run.id, session_id="s", number=1, conversation="", state=state, opened_at=NOW, input=""
-            )
+            insert_turn(tx, turn, run_id=run.id, session_id="s", state=state)
         assert not close_dead_run(tx, run, "as it was before it was adopted", NOW)
         assert close_dead_run(tx, found, "its holder is gone", NOW)
         assert not close_dead_run(tx, found, "its holder is gone", NOW)
         assert {row["id"]: row["state"] for row in tx.execute("SELECT id, state FROM turn")} == {"t1": "lost", "t2": "replied"}
-        facts = read_wake_facts(tx)
-    assert facts.live is None
-    assert facts.recent[0].outcome == "dead"
-    assert facts.pending[0].count == 1
+        assert live_run(tx, KIND) is None
+        assert recent_runs(tx, KIND, 5)[0].outcome == "dead"
+        assert read_waiting_mail(tx)[0].count == 1
 
 
-def test_pending_mail_is_told_by_conversation_where_she_can_answer(tmp_path: Path) -> None:
+def test_a_run_knows_what_was_heard_before_it_and_the_newest_is_the_one_that_was_opened_last(tmp_path: Path) -> None:
     mind = make_mind(tmp_path)
     with mind.write() as tx:
-        for room, values in {
-            "!a": {"conversation": "open"},
-            "!b": {"conversation": "open"},
-            "!c": {},
-            "!left": {"membership": "left"},
-            "!invited": {"membership": "invited"},
-        }.items():
-            insert_room(tx, room, **values)
-        insert_heard(tx, "!b", at=30, sender="@eve:x")
-        insert_heard(tx, "!a", at=20)
-        insert_heard(tx, "!a", at=90)
-        insert_heard(tx, "!c", at=10)
-        insert_heard(tx, "!c", at=1, standing="context")
-        insert_heard(tx, "!c", at=2, state="closed")
-        insert_heard(tx, "!left", at=3)
-        insert_heard(tx, "!invited", at=4)
-        found = read_pending_mail(tx)
-    assert [(one.conversation, one.count, one.oldest_at, one.newest_at, one.senders) for one in found] == [
-        ("room:!c", 1, 10, 10, ("@bob:example.org",)),
-        ("open", 3, 20, 90, ("@bob:example.org", "@eve:x")),
-    ]
-
-
-def test_a_beat_goes_where_she_was_last_and_still_is(tmp_path: Path) -> None:
-    mind = make_mind(tmp_path)
-    with mind.write() as tx:
-        assert read_wake_facts(tx, beat=True).active_conversation is None
-        insert_room(tx, "!a")
-        insert_room(tx, "!b", membership="left")
-        insert_heard(tx, "!a", at=5, standing="context")
-        insert_heard(tx, "!b", at=6)
-        facts = read_wake_facts(tx, beat=True)
-        assert (facts.active_conversation, facts.first_heard_at) == ("room:!a", 5)
-        assert read_wake_facts(tx).active_conversation is None
+        insert_room(tx)
+        seqs = [0, insert_heard(tx), insert_heard(tx)]
+        for number, seq in enumerate(seqs):
+            tx.execute("DELETE FROM heard WHERE seq > ?", (seq,))
+            run = open_run(tx, KIND, ["open"], "direct", str(number), NOW - number)
+            assert end_run(tx, run.id, None, "done", "x", NOW - number)
+        found = recent_runs(tx, KIND, 2)
+    assert [(run.reason, run.after_seq) for run in found] == [("2", 2), ("1", 2)], "a row that is gone was heard all the same"
 
 
 def test_pauses_are_one_per_cause_and_cleared_by_cause(tmp_path: Path) -> None:

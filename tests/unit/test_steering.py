@@ -13,7 +13,7 @@ from mind_body.mind.reactions import read_reactions
 from mind_body.mind.records import SaidKind
 from mind_body.mind.steers import drop_steers, mark_given, read_live_thread, read_queued_steers
 from mind_body.mind.store import Mind
-from mind_body.mind.wakes import read_pending_mail
+from mind_body.mind.wakes import read_waiting_mail
 from mind_body.mouth.steering import is_stop
 from mind_body.mouth.take_in import TakeIn, Taken
 from tests.builders import NOW, insert, insert_room, make_config, make_mind, make_new_said
@@ -65,7 +65,7 @@ def hows(taken: Taken) -> list[str]:
 
 def pending(mind: Mind) -> int:
     with mind.read() as tx:
-        return sum(mail.count for mail in read_pending_mail(tx))
+        return sum(mail.count for mail in read_waiting_mail(tx))
 
 
 def notices(mind: Mind) -> list[tuple[str | None, str | None]]:

@@ -42,7 +42,7 @@ from mind_body.mind.work_records import (
     Reaction,
     SelfRunEnd,
 )
-from tests.builders import NOW, insert, insert_heard, insert_room, make_mind, make_new_said
+from tests.builders import NOW, WINDOW, insert, insert_heard, insert_room, make_mind, make_new_said
 
 ROOM = "!a:example.org"
 CONVERSATION = f"room:{ROOM}"
@@ -166,9 +166,9 @@ def test_the_question_of_a_proposal_is_known_by_its_event_once_it_was_sent(tx: T
     assert admit_reaction(tx, reaction)
     assert not admit_reaction(tx, reaction)
     assert [one.event_id for one in read_proposals(tx)] == [None]
-    assert read_work_facts(tx).reactions == ()
+    assert read_work_facts(tx, WINDOW).reactions == ()
     mark_sent(tx, "ask", "$ask")
-    assert read_work_facts(tx).reactions == (reaction,)
+    assert read_work_facts(tx, WINDOW).reactions == (reaction,)
     assert withdraw_reaction(tx, "$r")
     assert read_reactions(tx, ["$ask"]) == []
     admit_reaction(tx, reaction)
