@@ -17,6 +17,7 @@ _COLUMNS: Mapping[By, str] = {
     "model": "coalesce(answered, model) AS what, '' AS whose",
     "conversation": "conversation AS what, mind AS whose",
 }
+_OF_CALL = "coalesce((SELECT sum({}) FROM usage WHERE usage.mind = call.mind AND usage.call = call.id), 0)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,9 @@ class SpendRow:
     """Reserved and not settled: being made, or their answer was lost."""
     reserved_micro_usd: int
     """What those may come to. A cap counts it whole, beside the cost."""
+    cached_tokens: int = 0
+    """Of all tokens those that were read from a cache."""
+    output_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +98,23 @@ def read_spend(
     with open_reader(path) as tx:
         rows = tx.execute(
             f"SELECT {_COLUMNS[by]}, sum(state = 'settled') AS calls, sum(tokens) AS tokens, sum(cost) AS cost, "
-            "sum(state = 'reserved') AS open, sum(CASE state WHEN 'reserved' THEN reserved ELSE 0 END) AS reserved "
+            "sum(state = 'reserved') AS open, sum(CASE state WHEN 'reserved' THEN reserved ELSE 0 END) AS reserved, "
+            f"sum({_OF_CALL.format('cache_read')}) AS cached, sum({_OF_CALL.format('output')}) AS output "
             "FROM call WHERE day >= :since AND day <= :until AND (:mind IS NULL OR mind = :mind) GROUP BY 1, 2 ORDER BY 1, 2",
             {"since": since_day, "until": until_day, "mind": mind},
         )
         return [
-            SpendRow(row["what"], row["whose"], row["calls"], row["tokens"], row["cost"], row["open"], row["reserved"])
+            SpendRow(
+                what=row["what"],
+                mind=row["whose"],
+                calls=row["calls"],
+                tokens=row["tokens"],
+                cost_micro_usd=row["cost"],
+                open_calls=row["open"],
+                reserved_micro_usd=row["reserved"],
+                cached_tokens=row["cached"],
+                output_tokens=row["output"],
+            )
             for row in rows
         ]
 
