@@ -8,8 +8,8 @@ In this order:
 3. The back-off after runs that came to nothing.
 4. Spending: the day's and the month's cap, by the mind's own sums; the lease refuses by its ledger, before the call.
 5. Quiet hours: unprompted words wait, and where it says so everyone's but operators'.
-6. The cadence, for a scheduled wake: `base_cooldown_s / heat`, doubled for every scheduled wake since a person last spoke, at most a
-   day (but never sooner than the dial says).
+6. The cadence, for a scheduled wake: `base_cooldown_s / heat`, doubled for every scheduled wake since a person last spoke, at most
+   a day (but never sooner than the dial says).
 7. The cause's own instant: a message may be followed by another of the same breath.
 
 Of several that hold it up, the one that ends last is the reason. A clock that stepped back makes no wait longer than twice its
@@ -116,6 +116,11 @@ def window_of(host: HostConfig, now: int) -> Window:
     return Window(local_day(now, zone), day_start(now, zone), local_month(now, zone), month_start(now, zone))
 
 
+def keeps_quiet(house: House, now: int) -> bool:
+    """Whether quiet hours hold everyone's words back now, but operators'."""
+    return bool(_quiet("mention", house, now))
+
+
 def backoff_ms(strikes: int, host: HostConfig) -> int:
     """How long nothing is tried after so many failures in a row: doubling from restart_min_s to restart_max_s."""
     if strikes < 1:
@@ -126,7 +131,7 @@ def backoff_ms(strikes: int, host: HostConfig) -> int:
 def spacing_ms(dial: Dial, silent_beats: int) -> int:
     """How far apart scheduled wakes are after so many in silence."""
     cadence = _ms(dial.cadence_s)
-    doubled = max(cadence, CADENCE_MIN_MS) * 2 ** min(silent_beats, 32)
+    doubled = max(cadence, CADENCE_MIN_MS) << min(silent_beats, 32)
     return max(cadence, min(doubled, DAY_MS))
 
 
@@ -139,7 +144,8 @@ def _paused(pauses: Sequence[Pause], house: House, now: int) -> list[Skip]:
     found = []
     for pause in pauses:
         until = pause.until + (round(SPREAD_MS * house.chance) if pause.cause in SHARED else 0)
-        if until > now and not is_mended(pause, house.mended_at, now):
+        stepped_back = pause.since > 0 and pause.since - now > until - pause.since
+        if until > now and not stepped_back and not is_mended(pause, house.mended_at, now):
             found.append(Skip("paused", f"paused ({pause.cause}): {pause.reason}", until, pause.cause))
     return found
 
@@ -179,10 +185,10 @@ def _spent(standing: Standing, house: House, now: int) -> list[Skip]:
 
 def _quiet(cause: Cause, house: House, now: int) -> list[Skip]:
     persona = house.config.persona
-    if not persona.quiet_hours or cause in {"operator", "work"} or (cause != "beat" and persona.quiet_for == "unprompted"):
+    if not persona.quiet_hours or cause in {"operator", "work"} or (cause not in UNPROMPTED and persona.quiet_for == "unprompted"):
         return []
     until = quiet_until(persona.quiet_hours, house.host.time_zone, now)
-    return [Skip("quiet", "she keeps quiet hours", max(until, now + 1))] if until is not None else []
+    return [Skip("quiet", "she keeps quiet hours", until)] if until is not None else []
 
 
 def _too_soon(standing: Standing, dial: Dial, now: int) -> list[Skip]:

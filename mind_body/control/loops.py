@@ -66,8 +66,9 @@ def name_stretch(place: Place, config: MindConfig) -> tuple[str | None, str]:
 
 def judge_mail(mail: WaitingMail, budget: Budget) -> TurnedAway | None:
     """Whether one sender's mail in one place is turned away, and why."""
-    most, where = budget.config.persona.loop_turns, "thread" if mail.thread else "room"
-    if not mail.person and is_spent(budget.places.get((mail.room_id, mail.thread)), budget.config):
+    most, place = budget.config.persona.loop_turns, budget.places.get((mail.room_id, mail.thread))
+    if not mail.person and place is not None and is_spent(place, budget.config):
+        where = "thread" if mail.thread and place.turns_here >= most else "room"
         return TurnedAway(mail, "loop", f"she has taken {most} turns since a person last spoke in this {where}")
     ceiling = budget.config.persona.counterpart_turns
     if budget.today.get(mail.sender, 0) >= ceiling and not is_operator(mail.sender, budget.config.people):

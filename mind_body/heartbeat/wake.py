@@ -7,7 +7,8 @@ In this order:
 2. Her own work that is over wakes her where it was asked for, once, together with mail that is ripe there; mail that is not ripe
    yet will tell it.
 3. A scheduled wake, where she has such, a home room, and nothing else: it grants her home room and nothing else.
-4. Whatever it is, the governor is asked. What quiet hours hold back of mail does not hold back an operator's.
+4. Whatever it is, the governor is asked. While quiet hours hold everyone's mail back, operators' is a run of its own; else what is
+   ripe is opened together.
 
 Total: every question has an answer with its reason, and every Wait names the instant at which asking again makes sense.
 """
@@ -17,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from mind_body.control.effective import Control, Held
-from mind_body.control.govern import Ask, Cause, House, Skip, Wake, govern
+from mind_body.control.govern import Ask, Cause, House, Skip, Wake, govern, keeps_quiet
 from mind_body.control.people import is_operator
 from mind_body.mind.records import Run
 from mind_body.mind.wake_facts import PendingMail, WakeFacts
@@ -107,7 +108,7 @@ def bury(facts: WakeFacts, dead: Dead, now: int) -> WakeFacts:
 
 def decide_wake(facts: WakeFacts, control: Control, house: House, now: int) -> Decision:
     """The one answer. A dead run must have been closed before; `facts.standing.live` is trusted."""
-    proposals = [*_of_mail(facts, house.config, now), *_of_beat(facts, house.config.persona, now)]
+    proposals = [*_of_mail(facts, house, now), *_of_beat(facts, house.config.persona, now)]
     if not proposals:
         return Rest(_idle_reason(facts, house.config.persona) if not isinstance(control, Held) else f"held: {control.reason}")
     waits: list[Wait] = []
@@ -123,15 +124,14 @@ def decide_wake(facts: WakeFacts, control: Control, house: House, now: int) -> D
     return min(waits, key=lambda wait: wait.until)
 
 
-def _of_mail(facts: WakeFacts, config: MindConfig, now: int) -> list[_Proposal]:
-    """Mail and news, as one run; beside it operators' mail alone, which quiet hours do not hold back."""
-    mail = _ripe(facts.pending, config, now)
-    whole = _with_news(facts, mail, now) or mail
-    by_operators = [one for one in facts.pending if _cause(one, config) == "operator"]
-    alone = _ripe(by_operators, config, now) if len(by_operators) < len(facts.pending) else None
-    quiet = config.persona.quiet_hours and config.persona.quiet_for == "everyone"
-    first = [alone] if alone is not None and quiet else []
-    return [one for one in (*first, whole) if one is not None]
+def _of_mail(facts: WakeFacts, house: House, now: int) -> list[_Proposal]:
+    """Mail and news, as one run; while it is quiet for everyone, operators' mail and all else apart."""
+    config = house.config
+    parts: list[list[PendingMail]] = [list(facts.pending)]
+    if facts.pending and keeps_quiet(house, now):
+        parts = [[one for one in facts.pending if (_cause(one, config) == "operator") == theirs] for theirs in (True, False)]
+    *first, rest = (_ripe(part, config, now) for part in parts)
+    return [one for one in (*first, _with_news(facts, rest, now) or rest) if one is not None]
 
 
 def _ripe(pending: Sequence[PendingMail], config: MindConfig, now: int) -> _Proposal | None:
