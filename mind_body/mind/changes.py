@@ -56,6 +56,8 @@ class EditedHeard:
     standing: Standing
     reason: str
     for_self: ForSelf | None = None
+    person: bool = True
+    """Whether a person edited it."""
 
 
 @dataclass(frozen=True, slots=True)

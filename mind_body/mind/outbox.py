@@ -81,6 +81,15 @@ def read_said(tx: Transaction, said_id: str) -> Said | None:
     return _said(row) if row else None
 
 
+def read_last_event(tx: Transaction, room_id: str) -> str | None:
+    """The event of the newest words of hers in a room, notices included."""
+    row = tx.execute(
+        "SELECT event_id FROM said WHERE room_id = ? AND state = 'sent' AND kind IN ('say', 'notice') ORDER BY place DESC LIMIT 1",
+        (room_id,),
+    ).fetchone()
+    return row["event_id"] if row else None
+
+
 def read_related(tx: Transaction, said: Said) -> dict[str, str]:
     """Said id → event id of those said rows that a row relates to, where they have been sent."""
     found = {}

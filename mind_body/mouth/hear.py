@@ -9,17 +9,32 @@
 6. An encrypted event cannot be heard. It is counted, so that somebody says so.
 7. What is written in the thread of a Self run that is live belongs to that run alone: it is context to her, whoever writes it, and
    reaches the Self where its sender may steer. A notice there is what it is everywhere.
+8. What answers a question to the operators is context: it wakes nobody (`asked.py`).
+9. Every message says whether a person wrote it. Our Minds are known by the mark in what they send, other bots by configuration and
+   by `m.notice`. Whether a bot's mail may still bring a turn is weighed when it is admitted (`take_in.py`).
 """
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from mind_body.control.loops import is_person
 from mind_body.control.people import listed, may_address
 from mind_body.matrix.addressed import judge_address
 from mind_body.matrix.events import Edit, Encrypted, Event, Member, Message, Reaction, Redaction
 from mind_body.mind import work_records
-from mind_body.mind.changes import MISSED, EditedHeard, ForSelf, HeardChange, KnownPeople, NewHeard, NewReaction, Withdrawn
+from mind_body.mind.changes import (
+    MISSED,
+    Answered,
+    EditedHeard,
+    ForSelf,
+    HeardChange,
+    KnownPeople,
+    NewHeard,
+    NewReaction,
+    Withdrawn,
+)
 from mind_body.mind.records import Room, Standing
+from mind_body.mouth.asked import NOTHING_ASKED, Asked, judge_sign, judge_word
 from mind_body.mouth.room import Era
 from mind_body.mouth.steering import judge_steer
 from mind_body.settings import PeopleConfig
@@ -45,6 +60,8 @@ class Listener:
     """The thread of the Self run that is live."""
     in_thread: frozenset[str] = frozenset()
     """Those messages in it that these events edit."""
+    asked: Asked = NOTHING_ASKED
+    """What is open in the room."""
     now: int = 0
 
 
@@ -77,30 +94,25 @@ def hear_events(events: Sequence[Event], room: Room, listener: Listener, *, era:
     changes: list[HeardChange] = []
     unreadable = 0
     user_id = listener.user_id
-    hers = listener.known.hers | {event.event_id for event in events if isinstance(event, Message) and event.sender == user_id}
-    if listener.at_work is not None:
-        root = listener.at_work.root
-        inside = {event.event_id for event in events if isinstance(event, Message) and event.thread == root}
-        listener = replace(listener, in_thread=listener.in_thread | inside)
+    listener = _informed(listener, events)
     for event in events:
         match event:
             case Member() if event.user_id == user_id:
                 era = era if baseline else _next_era(era, event.membership)
             case Redaction():
                 changes.append(Withdrawn(event.target, room.room_id))
+            case Message() if event.sender == user_id:
+                listener = replace(listener, asked=listener.asked.heard_her(event))
             case Reaction() if event.sender != user_id and era is not Era.HISTORY:
-                changes.append(NewReaction(_reaction(event, room, listener.now)))
+                changes.append(_reacted(event, room, listener))
             case Encrypted() if event.sender != user_id and era is not Era.HISTORY:
                 unreadable += 1
             case Message() | Edit() if event.sender != user_id:
-                for_self = _for_self(event, room, listener, era)
-                replies = isinstance(event, Message) and bool({event.reply_to, event.thread} & hers)
-                verdict = _judge(event, room, listener, era, replies_to_her=replies)
-                if for_self is not None:
-                    verdict = Standing.CONTEXT, "it is for the running Self" if for_self.kind else "its sender may not steer"
-                changes.append(_change(event, room, listener.known, verdict, for_self))
+                changes += _heard(event, room, listener, era)
             case _:
                 pass
+        if changes and isinstance(changes[-1], Answered):
+            listener = replace(listener, asked=listener.asked.without(changes[-1].question_id))
     return Hearing(tuple(changes), unreadable)
 
 
@@ -119,13 +131,49 @@ def missed_row(room: Room, base: int, count: int, *, more: bool, sent_at: int) -
         thread=None,
         standing=Standing.MAIL if room.direct else Standing.CONTEXT,
         reason="a gap in the room's history was longer than is read back",
+        person=False,
     )
+
+
+def _informed(listener: Listener, events: Sequence[Event]) -> Listener:
+    """What these events themselves tell about each other."""
+    messages = [event for event in events if isinstance(event, Message)]
+    hers = {event.event_id for event in messages if event.sender == listener.user_id}
+    root = listener.at_work.root if listener.at_work else None
+    inside = {event.event_id for event in messages if root and event.thread == root}
+    known = replace(listener.known, hers=listener.known.hers | hers)
+    return replace(listener, known=known, in_thread=listener.in_thread | inside)
+
+
+def _reacted(event: Reaction, room: Room, listener: Listener) -> HeardChange:
+    answer = judge_sign(event, listener.asked, listener.people)
+    if answer is not None:
+        return Answered(*answer, event.sender)
+    return NewReaction(work_records.Reaction(event.event_id, room.room_id, event.target, event.sender, event.key, listener.now))
+
+
+def _heard(event: Message | Edit, room: Room, listener: Listener, era: Era) -> list[HeardChange]:
+    """What one message comes to: its row, and with it what it answers."""
+    for_self = _for_self(event, room, listener, era)
+    if for_self is not None:
+        verdict = Standing.CONTEXT, "it is for the running Self" if for_self.kind else "its sender may not steer"
+        return [_change(event, room, listener, era, verdict, for_self=for_self)]
+    answer = None if isinstance(event, Edit) or era is Era.HISTORY else _answer(event, listener)
+    if answer is not None:
+        return [_change(event, room, listener, era, (Standing.CONTEXT, "it answers a question")), answer]
+    return [_change(event, room, listener, era, _judge(event, room, listener, era))]
+
+
+def _answer(event: Message, listener: Listener) -> Answered | None:
+    user_id, name = listener.user_id, listener.known.names.get(listener.user_id, "")
+    found = judge_word(event, listener.asked, user_id=user_id, name=name, people=listener.people)
+    return Answered(*found, event.sender) if found else None
 
 
 _Verdict = tuple[Standing, str]
 
 
-def _judge(event: Message | Edit, room: Room, listener: Listener, era: Era, *, replies_to_her: bool) -> _Verdict:
+def _judge(event: Message | Edit, room: Room, listener: Listener, era: Era) -> _Verdict:
     people = listener.people
     barred = _barred(event, room, era, people)
     if barred:
@@ -133,7 +181,8 @@ def _judge(event: Message | Edit, room: Room, listener: Listener, era: Era, *, r
     if room.direct:
         return Standing.MAIL, "it is a direct message"
     name = listener.known.names.get(listener.user_id, "")
-    verdict = judge_address(event, user_id=listener.user_id, name=name, replies_to_her=replies_to_her)
+    replies = isinstance(event, Message) and bool({event.reply_to, event.thread} & listener.known.hers)
+    verdict = judge_address(event, user_id=listener.user_id, name=name, replies_to_her=replies)
     if verdict.addressed:
         return Standing.MAIL, verdict.reason
     if era is Era.INVITED and not listed(event.sender, people.bots):
@@ -173,12 +222,11 @@ def _next_era(era: Era, membership: str) -> Era:
     return Era.HISTORY if membership in {"leave", "ban"} else era
 
 
-def _reaction(event: Reaction, room: Room, now: int) -> work_records.Reaction:
-    return work_records.Reaction(event.event_id, room.room_id, event.target, event.sender, event.key, now)
-
-
-def _change(event: Message | Edit, room: Room, known: KnownPeople, verdict: _Verdict, for_self: ForSelf | None) -> HeardChange:
+def _change(
+    event: Message | Edit, room: Room, listener: Listener, era: Era, verdict: _Verdict, *, for_self: ForSelf | None = None
+) -> HeardChange:
     standing, reason = verdict
+    person = is_person(event.sender, listener.people, marked=bool(event.said_id) or event.msgtype == "m.notice")
     if isinstance(event, Edit):
         return EditedHeard(
             target=event.target,
@@ -188,12 +236,13 @@ def _change(event: Message | Edit, room: Room, known: KnownPeople, verdict: _Ver
             standing=standing,
             reason=reason,
             for_self=for_self,
+            person=person,
         )
     return NewHeard(
         event_id=event.event_id,
         room_id=room.room_id,
         sender=event.sender,
-        sender_name=known.names.get(event.sender, ""),
+        sender_name=listener.known.names.get(event.sender, ""),
         kind=event.msgtype,
         body=event.body,
         sent_at=event.sent_at,
@@ -202,4 +251,6 @@ def _change(event: Message | Edit, room: Room, known: KnownPeople, verdict: _Ver
         standing=standing,
         reason=reason,
         for_self=for_self,
+        person=person,
+        history=era is Era.HISTORY,
     )

@@ -13,13 +13,13 @@ import trio
 
 from mind_body.control.effective import Held
 from mind_body.control.files import read_control
-from mind_body.errors import MatrixError, MatrixLimited, MatrixRefused, MatrixUnauthorised, MatrixUnreachable
+from mind_body.errors import MatrixError, MatrixRefused
 from mind_body.matrix.client import Account
 from mind_body.mind.records import Membership, Room
 from mind_body.mind.rooms import read_room, set_membership
+from mind_body.mouth.attempt import asked_s, attempt
 from mind_body.mouth.room import decline_reason
 from mind_body.mouth.seat import Seat
-from mind_body.mouth.speak import CURABLE
 
 
 async def answer_invite(seat: Seat, room_id: str) -> None:
@@ -38,7 +38,7 @@ async def answer_invite(seat: Seat, room_id: str) -> None:
             return
         account = await seat.account()
         try:
-            why = await _attempt(seat, account, _answering(seat, account, room))
+            why = await attempt(seat, account, _answering(seat, account, room))
         except MatrixRefused as error:
             seat.journal.note(
                 "room.invite-gone", f"The invite to {room.handle} is worth nothing: {error}.", level="warning", ROOM=room_id
@@ -49,7 +49,7 @@ async def answer_invite(seat: Seat, room_id: str) -> None:
         if why is None:
             return
         seat.journal.note("room.invite-waits", f"The invite to {room.handle} waits: {why}.", level="warning", ROOM=room_id)
-        await seat.wait_out(tries, _asked_s(why))
+        await seat.wait_out(tries, asked_s(why))
         tries += 1
 
 
@@ -65,31 +65,15 @@ async def follow_upgrade(seat: Seat, room: Room) -> None:
             continue
         account = await seat.account()
         try:
-            why = await _attempt(seat, account, _following(account, room, room.upgraded_to))
+            why = await attempt(seat, account, _following(account, room, room.upgraded_to))
         except MatrixRefused as error:
             seat.journal.note("room.upgrade-refused", f"{_could_not_follow(room)}: {error}.", level="warning", ROOM=room.room_id)
             return
         if why is None:
             return
         seat.journal.note("room.upgrade-waits", f"{_could_not_follow(room)} yet: {why}.", level="warning", ROOM=room.room_id)
-        await seat.wait_out(tries, _asked_s(why))
+        await seat.wait_out(tries, asked_s(why))
         tries += 1
-
-
-async def _attempt(seat: Seat, account: Account, deed: Callable[[], Awaitable[None]]) -> MatrixError | None:
-    """None when it is done, else why it must be tried again. Raises MatrixRefused for what never will be."""
-    try:
-        await deed()
-    except MatrixUnauthorised as error:
-        seat.refuse(account)
-        return error
-    except (MatrixLimited, MatrixUnreachable) as error:
-        return error
-    except MatrixRefused as error:
-        if error.code not in CURABLE:
-            raise
-        return error
-    return None
 
 
 def _answering(seat: Seat, account: Account, room: Room) -> Callable[[], Awaitable[None]]:
@@ -106,10 +90,6 @@ def _following(account: Account, room: Room, successor: str) -> Callable[[], Awa
 
 def _could_not_follow(room: Room) -> str:
     return f"She could not follow {room.handle} to {room.upgraded_to}"
-
-
-def _asked_s(why: MatrixError) -> float:
-    return why.retry_after_ms / 1000 if isinstance(why, MatrixLimited) else 0.0
 
 
 async def _remember_direct(seat: Seat, account: Account, room_id: str, inviter: str) -> None:

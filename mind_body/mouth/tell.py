@@ -4,7 +4,7 @@ For every message there is one line: mail, context or skipped, and why (design Â
 """
 
 from mind_body.log import Level
-from mind_body.mind.changes import Admitted, EditedHeard, NewHeard, NewReaction
+from mind_body.mind.changes import Admitted, Answered, EditedHeard, NewHeard, NewReaction
 from mind_body.mind.records import Room
 from mind_body.mouth.seat import Seat
 from mind_body.mouth.take_in import Taken
@@ -23,6 +23,16 @@ def tell_taken(seat: Seat, taken: Taken) -> None:
         return
     for room, admitted in taken.heard:
         _tell_heard(seat, room, admitted)
+    for room, place, away in taken.spent:
+        seat.journal.note(
+            "loop.spent",
+            f"She is silent in {room.handle} until a person speaks there: {away.reason}.",
+            level="warning",
+            ROOM=room.room_id,
+            THREAD=place.thread or None,
+            REASON=away.reason,
+            TURNS=max(place.turns_here, place.turns_room),
+        )
 
 
 def _tell_rooms(seat: Seat, taken: Taken) -> None:
@@ -54,6 +64,9 @@ def _tell_heard(seat: Seat, room: Room, admitted: Admitted) -> None:
     change, seq = admitted.change, admitted.seq
     if isinstance(change, NewReaction):
         _tell_reaction(seat, room, change, admitted.how)
+        return
+    if isinstance(change, Answered):
+        _tell_answer(seat, room, change, admitted.how)
         return
     sender = change.sender if isinstance(change, NewHeard | EditedHeard) else None
     reason = change.reason if isinstance(change, NewHeard | EditedHeard) else None
@@ -91,3 +104,12 @@ def _tell_reaction(seat: Seat, room: Room, change: NewReaction, how: str) -> Non
     }[how]
     level: Level = "info" if how == "reacted" else "debug"
     seat.journal.note(f"heard.{how}", sentence, level=level, ROOM=room.room_id, EVENT=one.event_id, SENDER=one.sender)
+
+
+def _tell_answer(seat: Seat, room: Room, change: Answered, how: str) -> None:
+    sentence = f"An operator has answered a question in {room.handle}: {change.answer}."
+    if how != "answered":
+        sentence = f"Skipped: a question in {room.handle} was answered before."
+    seat.journal.note(
+        f"question.{how}", sentence, ROOM=room.room_id, QUESTION=change.question_id, ANSWER=change.answer, SENDER=change.by
+    )
