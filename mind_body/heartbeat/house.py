@@ -1,0 +1,34 @@
+"""Door: what the operator has set for one half of a Mind, as the governor takes it, and when what may mend a pause was changed."""
+
+import contextlib
+from pathlib import Path
+
+from mind_body.control.govern import House
+from mind_body.home import Home
+from mind_body.ids import digest
+from mind_body.mind.records import RunKind
+from mind_body.settings import HostConfig, MindConfig
+
+
+def read_house(home: Home, name: str, kind: RunKind, config: MindConfig, host: HostConfig) -> House:
+    """Some stats: asked for a Mind that has something waiting, or a pause."""
+    return House(config, host, mended_at=_mended_at(home, name, kind), chance=chance_of(name))
+
+
+def chance_of(name: str) -> float:
+    """In [0, 1), a Mind's own and always the same: no two Minds of a host go on at one instant, and no restart changes when."""
+    return int(digest(name)[:8], 16) / 2**32
+
+
+def keys_of(home: Home, name: str, kind: RunKind) -> tuple[Path, ...]:
+    """The credentials that this half may borrow."""
+    return (home.model_key(name), *([home.credentials / f"{name}.self-key"] if kind is RunKind.SELF_RUN else []))
+
+
+def _mended_at(home: Home, name: str, kind: RunKind) -> int:
+    """When her configuration, the host's or one of the keys was last changed; by ctime, which no copying tool sets back."""
+    found = 0
+    for path in (home.mind_file(name), home.config_file, *keys_of(home, name, kind)):
+        with contextlib.suppress(OSError):
+            found = max(found, path.lstat().st_ctime_ns // 1_000_000)
+    return found
