@@ -1,5 +1,6 @@
 """Door: campaigns, what the operator has her work towards (design §4): open → closed. A slug is used once."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from mind_body.mind.asking_records import Campaign
@@ -29,6 +30,21 @@ def read_campaigns(tx: Transaction, *, open_only: bool = False) -> list[Campaign
 def read_campaign(tx: Transaction, slug: str) -> Campaign | None:
     row = tx.execute("SELECT * FROM campaign WHERE slug = ?", (slug,)).fetchone()
     return _campaign(row) if row else None
+
+
+def admit_told_campaigns(tx: Transaction, turn_id: str, told: Iterable[tuple[str, bool]]) -> None:
+    """What a turn, or the system part of the session that it begins, tells of them: slug, and whether it is open."""
+    tx.executemany("INSERT INTO turn_campaign VALUES (?, ?, ?)", [(turn_id, *one) for one in told])
+
+
+def read_told_campaigns(tx: Transaction, session_id: str) -> dict[str, bool]:
+    """By slug, whether this session was last told that it is open."""
+    rows = tx.execute(
+        "SELECT turn_campaign.slug, turn_campaign.open FROM turn JOIN turn_campaign ON turn_campaign.turn_id = turn.id "
+        "WHERE turn.session_id = ? AND turn.received <> '[]' ORDER BY turn.rowid",
+        (session_id,),
+    )
+    return {row["slug"]: bool(row["open"]) for row in rows}
 
 
 def _campaign(row: Any) -> Campaign:

@@ -30,6 +30,12 @@ def note_spoken(tx: Transaction, room_id: str, thread: str | None, seq: int, now
     )
 
 
+def read_spoke_at(tx: Transaction, room_id: str) -> int | None:
+    """When a person last spoke anywhere in this room: for display."""
+    row = tx.execute("SELECT at FROM spoke WHERE room_id = ? ORDER BY seq DESC LIMIT 1", (room_id,)).fetchone()
+    return int(row["at"]) if row else None
+
+
 def read_place(tx: Transaction, room_id: str, thread: str) -> Place:
     """One room's thread, or what is outside its threads ('')."""
     return _read(tx, room_id, thread, _spoke_in_room(tx, room_id))

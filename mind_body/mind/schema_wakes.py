@@ -51,4 +51,7 @@ CREATE INDEX question_about ON question (about);
 CREATE TABLE campaign (
     slug TEXT PRIMARY KEY, text TEXT NOT NULL, opened_by TEXT NOT NULL, opened_at INTEGER NOT NULL, closed_at INTEGER
 );
+CREATE TABLE turn_campaign (
+    turn_id TEXT NOT NULL, slug TEXT NOT NULL, open INTEGER NOT NULL, PRIMARY KEY (turn_id, slug)
+) WITHOUT ROWID;
 """

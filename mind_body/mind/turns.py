@@ -16,6 +16,7 @@ from mind_body.mind.rows import heard_from_row, room_from_row
 from mind_body.mind.runs import charge_run, holds_run
 from mind_body.mind.store import Transaction
 from mind_body.mind.turning import CLOSING, FAULT, Mail, NewTurn, Relation, TurnEnd
+from mind_body.mind.wake_facts import WaitingMail
 
 MAIL_READ_MAX = 1000
 """Pending rows looked at when a batch is chosen, oldest first; a batch takes at most 50."""
@@ -32,13 +33,19 @@ def read_typing(tx: Transaction) -> list[tuple[str, str]]:
     return [(row["room_id"], row["holder"]) for row in rows]
 
 
-def read_mail(tx: Transaction, conversations: Sequence[str]) -> list[Mail]:
-    """Pending mail of these conversations, in order, where she can answer it: in rooms that she has joined."""
+def read_mail(tx: Transaction, conversations: Sequence[str], *, apart: Sequence[WaitingMail] = ()) -> list[Mail]:
+    """Pending mail of these conversations, in order, where she can answer it: in rooms that she has joined. `apart` is left out:
+    here and not later, so that however much of it waits, it hides nobody's.
+    """
+    left_out = [[one.room_id, one.thread, one.sender, int(one.person)] for one in apart]
     rows = tx.execute(
         "SELECT heard.*, room.conversation FROM heard JOIN room USING (room_id) "
         "WHERE heard.standing = 'mail' AND heard.state = 'pending' AND room.membership = 'joined' "
-        "AND room.conversation IN (SELECT value FROM json_each(?)) ORDER BY heard.seq LIMIT ?",
-        (json.dumps(list(conversations)), MAIL_READ_MAX),
+        "AND room.conversation IN (SELECT value FROM json_each(?)) "
+        "AND (heard.room_id, coalesce(heard.thread, ''), heard.sender, heard.person) NOT IN (SELECT json_extract(value, '$[0]'), "
+        "json_extract(value, '$[1]'), json_extract(value, '$[2]'), json_extract(value, '$[3]') FROM json_each(?)) "
+        "ORDER BY heard.seq LIMIT ?",
+        (json.dumps(list(conversations)), json.dumps(left_out), MAIL_READ_MAX),
     )
     return [_mail(tx, row) for row in rows.fetchall()]
 
