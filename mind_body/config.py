@@ -36,7 +36,8 @@ def find_home(option: str | None) -> Home:
     """
     root = option or environment.get("MIND_HOME")
     if not root:
-        return system_home()
+        handed = environment.get("CREDENTIALS_DIRECTORY")
+        return system_home(Path(handed) if handed else None)
     path = Path(root).expanduser().resolve()
     base = environment.get("XDG_RUNTIME_DIR") or tempfile.gettempdir()
     short = Path(base) / f"mind-{os.getuid()}-{digest(str(path))[:12]}"

@@ -5,13 +5,18 @@
     minds/NAME.toml               /etc/mind/minds/NAME.toml
     persona/NAME.md               /etc/mind/persona/NAME.md
     control/NAME/                 /etc/mind/control/NAME/
-    credentials/                  /etc/mind/credentials/
+    credentials/NAME.matrix-*     /etc/mind/credentials/matrix/NAME.matrix-*
+    credentials/NAME.*-key        /etc/mind/credentials/model/NAME.*-key
+    credentials/NAME.matrix-session   /var/lib/mind/mouth.d/NAME.matrix-session
     state/NAME/mind.db            /var/lib/mind/NAME/mind.db
     state/NAME/self/SESSION/      /var/lib/mind/NAME/self/SESSION/
     state/NAME/work/WORKSPACE/    /var/lib/mind/NAME/work/WORKSPACE/
     state/lease.d/ledger.db       /var/lib/mind/lease.d/ledger.db
     run/*.sock                    /run/mind/*.sock
     run/lease.stream              /run/mind/lease.stream
+
+Under systemd no organ may look into /etc/mind/credentials. The manager hands a unit copies of what is in the one that it needs
+(`LoadCredential=`): there NAME.model-key is called model_NAME.model-key.
 
 A unix socket's path is at most 107 bytes (unix(7)); where the home is too deep for that, `run` is a short private directory that
 `mind status` names.
@@ -23,6 +28,8 @@ from pathlib import Path
 
 SOCKET_PATH_MAX = 100
 """Bytes; 107 is the kernel's limit, the rest is room for a suffix."""
+MATRIX, MODEL = "matrix", "model"
+"""The two kinds of credentials: directories below /etc/mind/credentials, and ids of `LoadCredential=`."""
 NAME_PATTERN = re.compile(r"[a-z][a-z0-9-]{0,31}")
 """A Mind's name: it becomes a unit instance, a file name and a socket name."""
 
@@ -36,6 +43,8 @@ class Home:
     etc: Path
     state: Path
     run: Path
+    handed: Path | None = None
+    """Where the manager has put this unit's credentials ($CREDENTIALS_DIRECTORY); None for everybody who is no unit."""
 
     @property
     def config_file(self) -> Path:
@@ -58,9 +67,37 @@ class Home:
     def credentials(self) -> Path:
         return self.etc / "credentials"
 
+    @property
+    def matrix_credentials(self) -> Path:
+        """Where the operator keeps what the mouth signs in with."""
+        return self.credentials if self.root else self.credentials / MATRIX
+
+    @property
+    def model_credentials(self) -> Path:
+        """Where the operator keeps what the lease lends."""
+        return self.credentials if self.root else self.credentials / MODEL
+
+    def matrix_secret(self, name: str, kind: str) -> Path:
+        """`password` or `token`, as this process may read it."""
+        return self._secret(MATRIX, f"{name}.matrix-{kind}")
+
+    def matrix_session(self, name: str) -> Path:
+        """The token of her last login: the mouth's own, which no operator writes."""
+        own = self.credentials if self.root else self.state / "mouth.d"
+        return own / f"{name}.matrix-session"
+
     def model_key(self, name: str) -> Path:
-        """What her provider asks for, where it asks for anything."""
-        return self.credentials / f"{name}.model-key"
+        """What her provider asks for, where it asks for anything, as this process may read it."""
+        return self._secret(MODEL, f"{name}.model-key")
+
+    def self_key(self, name: str) -> Path:
+        """The same for her Self, where it has one of its own."""
+        return self._secret(MODEL, f"{name}.self-key")
+
+    def _secret(self, kind: str, file: str) -> Path:
+        if self.handed is not None:
+            return self.handed / f"{kind}_{file}"
+        return (self.matrix_credentials if kind == MATRIX else self.model_credentials) / file
 
     def mind_dir(self, name: str) -> Path:
         return self.state / name
@@ -114,8 +151,8 @@ class Home:
         return self.run / (f"{organ}@{name}.lock" if name else f"{organ}.lock")
 
 
-def system_home() -> Home:
-    return Home(root=None, etc=Path("/etc/mind"), state=Path("/var/lib/mind"), run=Path("/run/mind"))
+def system_home(handed: Path | None = None) -> Home:
+    return Home(root=None, etc=Path("/etc/mind"), state=Path("/var/lib/mind"), run=Path("/run/mind"), handed=handed)
 
 
 def directory_home(root: Path, short_run: Path) -> Home:

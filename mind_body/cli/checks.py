@@ -51,7 +51,7 @@ async def check_one(home: Home, name: str) -> list[Check]:
         await look(
             f"{name}: homeserver",
             lambda: _homeserver(home, name, config),
-            f"see that it is up, [matrix] in {home.mind_file(name)}, and her secret in {home.credentials}",
+            f"see that it is up, [matrix] in {home.mind_file(name)}, and her secret in {home.matrix_credentials}",
         )
     )
     return [*checks, *await check_model(home, name, config), *await check_self(home, name, config)]
@@ -191,22 +191,28 @@ def _persona(home: Home, name: str, config: MindConfig) -> Check:
 
 
 def _credentials(home: Home, name: str, config: MindConfig) -> list[Check]:
-    wanted = [f"{name}.matrix-{config.matrix.login}"] + ([f"{name}.model-key"] if config.model.credential != "none" else [])
-    present = [path.name for path in sorted(home.credentials.glob(f"{name}.*")) if path.name not in wanted]
+    places = dict.fromkeys((home.matrix_credentials, home.model_credentials))
+    wanted = [home.matrix_secret(name, config.matrix.login)]
+    wanted += [home.model_key(name)] if config.model.credential != "none" else []
+    present = [path for place in places for path in sorted(place.glob(f"{name}.*")) if path not in wanted]
     faults = []
     for file in [*wanted, *present]:
         try:
-            read_secret(home.credentials / file)
+            read_secret(file)
         except CredentialError as error:
             faults.append(str(error))
-    if home.credentials.exists() and home.credentials.stat().st_mode & (stat.S_IRWXO | stat.S_IWGRP):
-        faults.append(f"{home.credentials} is open to others; chmod 700 it")
-    detail = "; ".join(faults) or ", ".join([*wanted, *present])
+    open_to_others = [place for place in dict.fromkeys((home.credentials, *places)) if _is_open(place)]
+    faults += [f"{place} is open to others; chmod 700 it" for place in open_to_others]
+    detail = "; ".join(faults) or ", ".join(file.name for file in [*wanted, *present])
     return [Check(f"{name}: credentials", not faults, detail, "mend each as it says" if faults else "")]
+
+
+def _is_open(place: Path) -> bool:
+    return place.exists() and bool(place.stat().st_mode & (stat.S_IRWXO | stat.S_IWGRP))
 
 
 async def _homeserver(home: Home, name: str, config: MindConfig) -> str:
     matrix = config.matrix
-    secret = read_secret(home.credentials / f"{name}.matrix-{matrix.login}")
+    secret = read_secret(home.matrix_secret(name, matrix.login))
     await check_account(Account(matrix.homeserver, matrix.user, matrix.login, secret))
     return f"{matrix.homeserver} answers, {matrix.user} can log in"

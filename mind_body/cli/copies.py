@@ -22,6 +22,7 @@ from mind_body.mind.reports import read_newest_instant
 from mind_body.mind.restored import admit_restored
 from mind_body.mind.rooms import read_identity
 from mind_body.mind.store import check_mind, open_mind
+from mind_body.shared import share_file
 
 _PARTS = ("", "-wal", "-shm")
 """SQLite's files of one database; the log belongs to its file and to no other."""
@@ -70,6 +71,7 @@ def restore(home: Home, name: str, file: Path) -> None:
             known_until = _admit(copy, config.matrix.user)
             aside = _set_aside(path)
             copy.rename(path)
+            share_file(path)
         finally:
             shutil.rmtree(path.parent / "restoring", ignore_errors=True)
     click.echo(f"{name} has the mind of {file} again.")

@@ -2,6 +2,9 @@
 
 Her own file in minds/ comes last: it is what makes the organs see her, and by then everything else is in its place. Her brake is
 held until somebody releases it.
+
+Under systemd the files are root's, and the organs, users of their own, read them as members of the group that the directories give
+to what is made in them (`mind install` makes those).
 """
 
 import os
@@ -20,6 +23,7 @@ from mind_body.host.secrets import write_secret
 from mind_body.mind.store import open_mind
 from mind_body.settings import MindConfig
 
+READ_BY_GROUP = 0o640
 PERSONA = """You are {title}. You are kind, curious and exact. You answer in two or three sentences unless somebody asks for more.
 When you do not know a thing, you say so.
 """
@@ -62,17 +66,18 @@ def create_mind(home: Home, new: NewMind, at: str) -> list[Path]:
     check_name(home, new.name)
     parse_settings(MindConfig, dict(new.values), f"the settings of {new.name}")
     kept: list[Path] = []
-    _write_new(home.config_file, render_host({}), kept)
+    mode = READ_BY_GROUP if home.root is None else None
+    _write_new(home.config_file, render_host({}), kept, mode)
     for suffix, text in new.secrets.items():
         write_new_secret(home, new.name, suffix, text)
-    _write_new(home.persona_file(new.name), new.persona or _default_persona(new), kept)
+    _write_new(home.persona_file(new.name), new.persona or _default_persona(new), kept, mode)
     open_mind(home.mind_db(new.name), create=True).close()
     if not (home.control_dir(new.name) / "dial.toml").exists():
         write_dial(home, new.name, DialFile())
     if not (home.control_dir(new.name) / "brake.toml").exists():
         state, reason = ("released", "") if new.released else ("held", "new: read her files, then release her")
         write_brake(home, new.name, BrakeFile.model_validate({"state": state, "reason": reason, "by": new.by, "at": at}))
-    _write_new(home.mind_file(new.name), render_mind(new.values), kept)
+    _write_new(home.mind_file(new.name), render_mind(new.values), kept, mode)
     return [path for path in kept if path != home.config_file]
 
 
@@ -83,7 +88,8 @@ def _default_persona(new: NewMind) -> str:
 
 
 def secret_path(home: Home, name: str, suffix: str) -> Path:
-    return home.credentials / f"{name}.{suffix}"
+    """Where the operator keeps it."""
+    return (home.matrix_credentials if suffix.startswith("matrix-") else home.model_credentials) / f"{name}.{suffix}"
 
 
 def write_new_secret(home: Home, name: str, suffix: str, text: str) -> None:
@@ -96,7 +102,8 @@ def write_new_secret(home: Home, name: str, suffix: str, text: str) -> None:
     write_secret(path, text)
 
 
-def _write_new(path: Path, text: str, kept: list[Path]) -> None:
+def _write_new(path: Path, text: str, kept: list[Path], mode: int | None) -> None:
+    """`mode`: whatever the umask; without one, what that leaves."""
     part = path.with_name(path.name + ".part")
     try:
         path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
@@ -104,6 +111,8 @@ def _write_new(path: Path, text: str, kept: list[Path]) -> None:
             with part.open("w") as file:
                 file.write(text)
                 file.flush()
+                if mode is not None:
+                    os.fchmod(file.fileno(), mode)
                 os.fsync(file.fileno())
             path.hardlink_to(part)  # whole, and never over what is there
         finally:

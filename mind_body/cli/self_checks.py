@@ -46,7 +46,7 @@ async def check_self(home: Home, name: str, config: MindConfig) -> list[Check]:
         await look(f"{name}: self workspaces", lambda: _places(home, name, own), "make the directory, or mend [self]"),
     ]
     if own.credential != "none":
-        checks.append(await look(f"{name}: self key", lambda: _key(home, name), f"write credentials/{name}.self-key, mode 600"))
+        checks.append(await look(f"{name}: self key", lambda: _key(home, name), f"write {home.self_key(name)}, mode 600"))
     if own.home_room:
         checks.append(
             await look(f"{name}: home room", lambda: _room(home, name, own), "invite her there, or mend [self] home_room")
@@ -139,7 +139,7 @@ async def _places(home: Home, name: str, config: SelfConfig) -> str:
 
 async def _key(home: Home, name: str) -> str:
     await trio.lowlevel.checkpoint()
-    own, shared = (home.credentials / f"{name}.{kind}" for kind in ("self-key", "model-key"))
+    own, shared = home.self_key(name), home.model_key(name)
     key = own if own.exists() or not shared.exists() else shared
     read_secret(key)
     return str(key)

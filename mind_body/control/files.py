@@ -93,7 +93,7 @@ def _write(path: Path, comment: str, values: Settings) -> None:
     lines = [comment, *(f"{key} = {_toml(value)}" for key, value in values.model_dump().items())]
     part = path.with_name(path.name + ".part")
     try:
-        path.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+        _make_readable(path.parent)
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644), "w", encoding="utf-8") as file:
             file.write("\n".join(lines) + "\n")
             file.flush()
@@ -107,6 +107,13 @@ def _write(path: Path, comment: str, values: Settings) -> None:
             os.close(directory)
     except OSError as error:
         raise StorageError(f"{path} could not be written ({error.strerror}); it is as it was") from error
+
+
+def _make_readable(directory: Path) -> None:
+    """For whoever may come as far as here, whatever the umask of who turns the dial."""
+    if not directory.is_dir():
+        directory.mkdir(mode=0o755, parents=True, exist_ok=True)
+        directory.chmod(0o755)
 
 
 def _toml(value: object) -> str:

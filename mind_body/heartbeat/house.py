@@ -21,8 +21,13 @@ def chance_of(name: str) -> float:
 
 
 def keys_of(home: Home, name: str, kind: RunKind) -> tuple[Path, ...]:
-    """The credentials that this half may borrow."""
-    return (home.model_key(name), *([home.credentials / f"{name}.self-key"] if kind is RunKind.SELF_RUN else []))
+    """The credentials that this half may borrow.
+
+    Under systemd they are the lease's alone to see, handed to it at its start: its lock, written anew then, stands for them.
+    """
+    if home.root is None:
+        return (home.lock_file("lease"),)
+    return (home.model_key(name), *([home.self_key(name)] if kind is RunKind.SELF_RUN else []))
 
 
 def _mended_at(home: Home, name: str, kind: RunKind) -> int:

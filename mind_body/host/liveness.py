@@ -11,6 +11,7 @@ import select
 from pathlib import Path
 
 from mind_body.errors import StorageError
+from mind_body.shared import open_shared
 
 _TRIES = 25
 _BETWEEN_TRIES_S = 0.002
@@ -48,7 +49,7 @@ def take_hold(path: Path, holder: str) -> Hold | None:
     """The lock, with `holder` written into it, or None when another process has it. Raises StorageError."""
     try:
         path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
-        hold = Hold(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o660), holder)
+        hold = Hold(open_shared(path), holder)
         return hold if hold.take() else None
     except OSError as error:
         raise StorageError(f"{path} could not be written ({error.strerror}); see that the disk has room and is writable") from error

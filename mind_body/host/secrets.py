@@ -10,6 +10,7 @@ import stat
 from pathlib import Path
 
 from mind_body.errors import CredentialError, StorageError
+from mind_body.host.credentials import is_handed, kept_at, then_restart
 
 SECRET_MAX = 65_536
 """Bytes; a token is hundreds, and a wrong path must not fill the memory."""
@@ -23,11 +24,12 @@ def read_secret(path: Path) -> str:
             mode = os.fstat(file.fileno()).st_mode
             if not stat.S_ISREG(mode):
                 raise CredentialError(f"{path} is not a plain file, and a secret must be one")
-            if mode & (stat.S_IRWXG | stat.S_IRWXO):
+            if mode & (stat.S_IRWXG | stat.S_IRWXO) and not is_handed(path):
                 raise CredentialError(f"{path} can be read or written by others; chmod 600 it")
             text = file.read(SECRET_MAX).decode().strip()
     except FileNotFoundError as error:
-        raise CredentialError(f"{path} does not exist; write the secret into it, readable by nobody else (mode 600)") from error
+        words = f"{kept_at(path)} does not exist; write the secret into it, readable by nobody else (mode 600){then_restart(path)}"
+        raise CredentialError(words) from error
     except UnicodeDecodeError as error:
         raise CredentialError(f"{path} does not hold text") from error
     except OSError as error:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from mind_body.errors import MindFileError, StorageError
 from mind_body.mind.schema import MIGRATIONS, NEWEST
+from mind_body.shared import make_shared, open_shared
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a writer queues for another's commit. Transactions here take milliseconds; a backup does not hold the lock."""
@@ -115,7 +116,8 @@ def open_mind(path: Path, *, create: bool = False) -> Mind:
         raise MindFileError(f"{path} does not exist; `mind new` makes it, `mind restore` brings it back from a backup")
     with _translated(path):
         if create:
-            path.parent.mkdir(mode=0o2770, parents=True, exist_ok=True)
+            make_shared(path.parent)
+            os.close(open_shared(path))  # SQLite would make it for its owner; its log takes the file's mode
         db = sqlite3.connect(path, isolation_level=None, timeout=BUSY_TIMEOUT_MS / 1000, cached_statements=STATEMENTS_MAX)
         try:
             db.row_factory = sqlite3.Row
@@ -166,7 +168,7 @@ def _refusal(path: Path, version: int, application: int) -> str:
 
 def _migrate(db: sqlite3.Connection, path: Path) -> None:
     """Apply what is missing, one mark each, with the file copied first. Two processes may arrive here together."""
-    lock = os.open(path.with_name(path.name + ".migrate-lock"), os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o660)
+    lock = open_shared(path.with_name(path.name + ".migrate-lock"))
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         made_now = _version(db) == 0

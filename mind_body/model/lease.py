@@ -42,7 +42,7 @@ class Lease:
         self._home = home
         self._name = name
         self._journal = journal
-        self._keys = [home.credentials / f"{name}.{key}" for key in keys]
+        self._keys = [home.model_key(name) if key == "model-key" else home.self_key(name) for key in keys]
         self._run: _OpenRun | None = None
 
     def open_run(self, run_id: str, settled_micro_usd: int) -> None:

@@ -24,6 +24,7 @@ from mind_body.errors import (
     OperatorError,
     StorageError,
 )
+from mind_body.host.credentials import kept_at, then_restart
 from mind_body.host.secrets import read_secret, write_secret
 from mind_body.ids import new_id
 from mind_body.matrix.client import Account
@@ -61,29 +62,31 @@ async def _sign_in(seat: Seat) -> tuple[Account, Identity]:
 
 
 async def _by_token(seat: Seat) -> tuple[Account, Identity]:
-    path = seat.home.credentials / f"{seat.name}.matrix-token"
+    path = seat.home.matrix_secret(seat.name, "token")
     account = seat.client.account(seat.config.matrix.homeserver, read_secret(path))
     try:
         user_id, device_id = await account.whoami()
     except (MatrixUnauthorised, MatrixRefused) as error:
-        raise CredentialError(f"the token in {path} is refused: {error}; put a good one there") from error
+        words = f"the token in {kept_at(path)} is refused: {error}; put a good one there{then_restart(path)}"
+        raise CredentialError(words) from error
     return account, _admit_identity(seat, user_id, device_id)
 
 
 async def _by_password(seat: Seat) -> tuple[Account, Identity]:
     mine = seat.config.matrix
-    session = seat.home.credentials / f"{seat.name}.matrix-session"
+    session = seat.home.matrix_session(seat.name)
     identity = _chosen_identity(seat)
     # No session yet, or signed out on the homeserver: the password gives a new token for the same device.
     with contextlib.suppress(CredentialError, MatrixUnauthorised, MatrixRefused):
         account = seat.client.account(mine.homeserver, read_secret(session))
         if await account.whoami() == (identity.user_id, identity.device_id):
             return account, identity
-    path = seat.home.credentials / f"{seat.name}.matrix-password"
+    path = seat.home.matrix_secret(seat.name, "password")
     try:
         login = await seat.client.login_password(mine.homeserver, mine.user, read_secret(path), identity.device_id)
     except (MatrixUnauthorised, MatrixRefused) as error:
-        raise CredentialError(f"the password in {path} is refused: {error}; put the right one there") from error
+        words = f"the password in {kept_at(path)} is refused: {error}; put the right one there{then_restart(path)}"
+        raise CredentialError(words) from error
     try:
         write_secret(session, login.token)
     except StorageError as error:
@@ -144,9 +147,9 @@ async def _wait_for_operator(seat: Seat) -> None:
 
 
 def _stamps(seat: Seat) -> list[tuple[int, int, int]]:
-    kinds = ("password", "token", "session")
+    secrets = [seat.home.matrix_secret(seat.name, kind) for kind in ("password", "token")]
     found = []
-    for path in (seat.home.credentials / f"{seat.name}.matrix-{kind}" for kind in kinds):
+    for path in (*secrets, seat.home.matrix_session(seat.name)):
         try:
             stat = path.stat()
             found.append((stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size))

@@ -39,7 +39,7 @@ class SelfFiles:
         """The session's directory, with everything that a start reads. Raises ConfigError or StorageError."""
         directory = self.config_dir(session_id)
         try:
-            directory.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(directory.parent)
             if not directory.exists():
                 self._plant(directory)
             write_settings(directory, SETTINGS_FILE, SETTINGS)
@@ -58,7 +58,8 @@ class SelfFiles:
             return check_place(self._home, self._name, directory)
         directory = self._home.work_dir(self._name, workspace)
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            _make_private(directory.parent)
+            directory.mkdir(mode=0o700, exist_ok=True)
         except OSError as error:
             raise StorageError(f"{directory} could not be made ({error.strerror})") from error
         return directory
@@ -97,3 +98,8 @@ class SelfFiles:
         else:
             part.mkdir(mode=0o700)
         part.rename(directory)
+
+
+def _make_private(directory: Path) -> None:
+    """Its own directory in the Mind's, which other organs share: nobody else puts anything in a workspace's place."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
