@@ -11,6 +11,7 @@ from mind_body.cli.organs import Command, Organs, organ_command
 from mind_body.config import environment, list_minds, read_host_config
 from mind_body.errors import ConfigError, MindBodyError
 from mind_body.home import Home
+from mind_body.host.journal_native import find_journal
 from mind_body.host.limits import raise_descriptor_limit
 from mind_body.host.liveness import take_hold
 from mind_body.host.notify import Notify
@@ -36,7 +37,7 @@ async def run_organs(home: Home, command: Command = organ_command) -> None:
     if not home.root.is_dir():
         raise ConfigError(f"{home.root} does not exist; `mind --home {home.root} new NAME` makes a home with a first Mind")
     host = read_host_config(home)
-    log.configure(host.log_level, host.log_format, under_systemd=bool(environment.get("JOURNAL_STREAM")))
+    log.configure(host.log_level, host.log_format, find_journal(environment))
     home.run.mkdir(mode=0o700, parents=True, exist_ok=True)
     raise_descriptor_limit()  # a socket per Mind
     hold = take_hold(home.lock_file("up"), str(os.getpid()))

@@ -15,6 +15,7 @@ from mind_body.config import environment, read_host_config
 from mind_body.errors import MindBodyError
 from mind_body.home import Home
 from mind_body.host.activation import listen_fds
+from mind_body.host.journal_native import find_journal
 from mind_body.host.liveness import Hold, take_hold
 from mind_body.host.notify import Notify
 from mind_body.host.poke import Pokes, adopt_poke_socket, open_poke_socket, send_poke
@@ -39,7 +40,7 @@ class Post:
 def open_post(organ: str, home: Home, mind: str | None = None) -> Post:
     """Raises MindBodyError when another process is this organ already, ConfigError for a file that cannot be used."""
     host = read_host_config(home)
-    log.configure(host.log_level, host.log_format, under_systemd=bool(environment.get("JOURNAL_STREAM")))
+    log.configure(host.log_level, host.log_format, find_journal(environment))
     parent = environment.get("MIND_PARENT", "")
     if parent.isdigit():
         die_with_parent(int(parent))  # `mind up`: its organs end with it, also by kill -9

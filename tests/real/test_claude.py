@@ -556,7 +556,7 @@ from mind_body.settings import ModelConfig
 from tests.real.test_claude import SCHEMA, SESSION
 
 async def main():
-    configure("error", "text", under_systemd=False)
+    configure("error", "text")
     home = directory_home(Path(sys.argv[1]), Path(sys.argv[1]) / "run")
     journal = Journal("persona", "ada")
     lease = Lease(home, "ada", journal)

@@ -1,0 +1,163 @@
+"""Shapes: journal kinds of calls, credentials, the ledger, models and their gateway."""
+
+from collections.abc import Mapping
+
+from mind_body.journal_kinds.kind import NOTHING, Kind
+
+MONEY: Mapping[str, Kind] = {
+    "call.reserved": Kind(
+        "a9aad3aa4f1570296f9783136b414618",
+        "debug",
+        "A model call may be made.",
+        "Its most that it can cost is set aside in the ledger until it is settled.",
+        NOTHING,
+    ),
+    "call.settled": Kind(
+        "d6837de8b72430f67d43d64f75e6dfd1",
+        "debug",
+        "What a model call cost is known.",
+        "It takes the place of what was reserved. At warning it cost more than its reservation.",
+        "At warning: compare `prices.toml` with your provider's prices.",
+    ),
+    "call.settled-again": Kind(
+        "0f7f5879801f143baafb78dd9a39cfda",
+        "debug",
+        "A call was settled a second time.",
+        "The first settlement counts. It happens where the answer to it was lost.",
+        NOTHING,
+    ),
+    "call.unknown": Kind(
+        "de24d6a828d4a0ed8d7ec7a7013eb2da",
+        "debug",
+        "A call was settled that was never reserved.",
+        "Nothing is recorded. At warning it had cost something, which is then in no sum.",
+        "At warning: compare `mind spend` with your provider's bill.",
+    ),
+    "call.unsettled": Kind(
+        "b20de5bd77bbd132e38f38a1e649050e",
+        "warning",
+        "What a call cost could not be told to the lease.",
+        "The reservation counts whole, so the sums are too high rather than too low.",
+        "If it repeats, look at the lease: `journalctl -u mind-lease`.",
+    ),
+    "call.declined": Kind(
+        "7f5d9f702eb5a709e27d4eb08d7ef61d",
+        "warning",
+        "A model call was not made.",
+        "The lease refused it or does not answer; REASON says why. Its turn or run ends for this reason.",
+        "`mind why NAME` shows the pause, `mind spend` what is left of each cap.",
+    ),
+    "call.refused": Kind(
+        "45c8aec7d69857bde051404060536ae8",
+        "warning",
+        "The lease refused a model call.",
+        "WHY is the kind: held, budget, spend, limited, authentication and others; UNTIL its end, where that is known. NOT_TOLD"
+        " counts the same refusals since the last such line.",
+        "`mind why NAME` and `mind spend` say what would allow it.",
+    ),
+    "settlement.refused": Kind(
+        "2e5499287ef98e637becbcc3c5230aa4",
+        "warning",
+        "The lease could not write down what was spent.",
+        "Who spent it tells it again; until then its reservation counts whole.",
+        "If it repeats, look at the ledger: `mind doctor`.",
+    ),
+    "credential.lent": Kind(
+        "45dcd5642a2ffa349561231a2db689d1",
+        "info",
+        "A credential was handed to a half of a Mind.",
+        "By an open descriptor; neither its child nor its sandbox has it.",
+        NOTHING,
+    ),
+    "credential.refused": Kind(
+        "e786ccd0c88f0661048ec1b706a693cd",
+        "warning",
+        "A credential was not lent.",
+        "She is held, has none, or it cannot be used; the line says which.",
+        "Do what the line says; `mind doctor` checks it.",
+    ),
+    "credential.stopped": Kind(
+        "9f4ad9a7cc0d4985d9167ae617f05c71",
+        "warning",
+        "No call is made with a credential for now.",
+        "Its provider said that it is limited, wrong, or not paid for. It holds for every Mind that uses it.",
+        "A limit passes by itself. For `authentication` and `payment`: mend the key or the account, and put the key in place anew.",
+    ),
+    "credential.tried-again": Kind(
+        "b53a384ebc40e2c20ff1fc0ac7678574",
+        "notice",
+        "A credential is tried again.",
+        "What stopped it is over, or an operator has changed it.",
+        NOTHING,
+    ),
+    "cost.apart": Kind(
+        "a6b507257e3e51d1505c71705a0dc742",
+        "warning",
+        "The CLI and our own prices do not agree on what a run cost.",
+        "The ledger goes by our prices.",
+        "Compare `prices.toml` with your provider's prices.",
+    ),
+    "ledger.fault": Kind(
+        "2de3215630c0db5ab5649a003e8e95ed",
+        "error",
+        "The ledger cannot be used, and every call is refused.",
+        "Without it nobody knows what was spent. It is opened again by itself as soon as that works.",
+        "Do what the line says: its disk, its rights, or a ledger that is damaged. `mind doctor` checks it.",
+    ),
+    "ledger.recovered": Kind(
+        "bb93752b2fd6111c38b46dcb7cebdba9",
+        "notice",
+        "The ledger can be used again.",
+        "Calls are allowed again.",
+        NOTHING,
+    ),
+    "lease.started": Kind(
+        "07916eb5b722089e484ffcb0c6276438",
+        "notice",
+        "The lease is ready.",
+        "It lends keys and reserves calls.",
+        NOTHING,
+    ),
+    "lease.stopped": Kind(
+        "c1878e87fd35f5712c6b31f33b484459",
+        "notice",
+        "The lease has ended.",
+        "No model is called before it runs again.",
+        NOTHING,
+    ),
+    "peer.refused": Kind(
+        "127837d4f5b652ad5c8ef94c8c6dcd18",
+        "warning",
+        "Somebody was sent away from the lease's socket.",
+        "It was no half of a Mind, or did not speak the lease's language. NOT_TOLD counts the same since the last such line.",
+        "If no program of yours did it, find out who: nothing but persona and self should connect there.",
+    ),
+    "gateway.refused": Kind(
+        "86c6ac3456d01faf2f06b5f866a7bebe",
+        "warning",
+        "A child asked the gateway for something that does not pass.",
+        "No key, no turn, or a request that is no model call. It was refused, and nothing was sent.",
+        "If it repeats, something in the sandbox tries doors: look at what her work runs.",
+    ),
+    "prefix.broken": Kind(
+        "644b46ff0817abc6030481c99e1cf7a4",
+        "warning",
+        "A request did not begin with the one before it.",
+        "The provider's cache is of no use for it, and it costs more. REASON says where they part.",
+        "If it repeats for the claude CLI, its version does something new: compare it with the pinned one.",
+    ),
+    "model.started": Kind(
+        "6931464024fbfc0ccaf4a644e1944050",
+        "notice",
+        "The local model is loaded.",
+        "It answers from this host; PID is its process.",
+        NOTHING,
+    ),
+    "model.price-unknown": Kind(
+        "1175ba66490ab93bbcdc76a8394e3ba9",
+        "warning",
+        "A model has no price in prices.toml.",
+        "Its calls are counted at the dearest price known.",
+        "Add its prices to `prices.toml`.",
+    ),
+}
