@@ -121,7 +121,7 @@ HEARING: Mapping[str, Kind] = {
         "a1b40ab5187d7826267a6645b5932d79",
         "warning",
         "She cannot hear just now.",
-        "/sync failed; it is tried again with a growing wait. Nothing is lost: the homeserver keeps what is said.",
+        "A sync failed; it is tried again with a growing wait. Nothing is lost: the homeserver keeps what is said.",
         "If it repeats, look at the homeserver and at the network between.",
     ),
     "ear.hears-again": Kind(

@@ -122,7 +122,7 @@ def _parse_completion(body: dict[str, Any]) -> Parsed:
 
 def _read_outcome(text: str, refusal: Any, finish: Any) -> Outcome:
     if refusal:
-        return Refused(str(refusal))
+        return Refused("the model declined to answer")  # its words are kept with what was received; they go into no journal
     if finish == "content_filter":
         return Refused("the provider's filter declined it")
     if finish == "length":

@@ -20,7 +20,6 @@ from mind_body.self_run.figures import Totals, add_up, find_limit
 from mind_body.self_run.left import render_record
 from mind_body.self_run.meter import compare, total_usage
 from mind_body.self_run.place import Place, Work
-from mind_body.self_run.room import RESULT_BYTES, cut_bytes
 from mind_body.self_run.tell import Teller
 from mind_body.self_run.worker import Worker, mono_ms
 
@@ -118,5 +117,4 @@ class Finish:
             COMPACTED=len(course.seen.compacted) or None,
             SKIPPED_LINES=(self.worker.child.skipped or None) if self.worker.child else None,
             FIGURES=odd,
-            RESULT=cut_bytes(end.result, RESULT_BYTES) if end.result else None,
         )

@@ -89,7 +89,7 @@ def test_a_cut_off_answer_is_unreadable_even_when_it_parses() -> None:
 
 
 def test_a_refusal_is_a_refusal_whoever_declined() -> None:
-    assert outcome_of("", refusal="No.") == Refused("No.")
+    assert outcome_of("", refusal="I will not say that.") == Refused("the model declined to answer"), "its words may quote a body"
     assert isinstance(outcome_of("", finish="content_filter"), Refused)
 
 
