@@ -22,6 +22,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "chat": (f"{_CLI}.chat", "chat", "Talk with a Mind from this terminal."),
     "status": (f"{_CLI}.show", "status", "Show every Mind: brake, run, mail, money."),
     "history": (f"{_CLI}.show", "history", "Show what a Mind heard, said and did."),
+    "spend": (f"{_CLI}.spend", "spend", "Show what was spent, and what is left to spend."),
     "questions": (f"{_CLI}.questions", "questions", "List what only you can decide, or answer it."),
     "campaign": (f"{_CLI}.campaign", "campaign", "Give a Mind something to work towards."),
     "runs": (f"{_CLI}.runs", "runs", "List what her Self works on and worked on."),
