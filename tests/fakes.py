@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import trio
 
+from mind_body.log import Journal
 from mind_body.model.session import Exchange, Outcome, Reply, SessionPlan, TurnResult, Unreadable, Usage
 from mind_body.model.spend import Declined, Reserved
 
@@ -136,3 +137,27 @@ class RecordingPurse:
     async def settle(self, call_id: str, usage: Usage, cost_micro_usd: int) -> None:
         await trio.lowlevel.checkpoint()
         self.settled.setdefault(call_id, (usage, cost_micro_usd))
+
+
+class Notes(Journal):
+    """A journal that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, dict[str, Any]]] = []
+        self.fields: dict[str, Any] = {}
+
+    def bind(self, **fields: Any) -> "Notes":
+        bound = Notes()
+        bound.lines, bound.fields = self.lines, self.fields | fields
+        return bound
+
+    def note(self, kind: str, sentence: str, *, level: str = "info", **fields: Any) -> None:
+        self.lines.append((kind, sentence, self.fields | fields))
+
+    def kinds(self) -> list[str]:
+        return [kind for kind, _, _ in self.lines]
+
+    def take(self) -> list[str]:
+        kinds = self.kinds()
+        self.lines.clear()
+        return kinds
