@@ -53,7 +53,7 @@ async def _serve_configured(post: Post, name: str, mind: Mind, *, worked: bool) 
     async with open_provider(post.home, name, config, lease, post.journal) as provider:
         me = Persona(name, config.matrix.user, config.people, provider.small)
         words = read_words(post.home, config, me)
-        place = Place(post.home, me, config, provider, mind, post.journal, post.hold.holder, words)
+        place = Place(post.home, me, config, post.host, provider, mind, post.journal, post.hold.holder, words)
         sessions = OpenSessions(provider, config.persona.children)
         taker = TurnTaker(place, sessions, post.pokes.wait, post.notify.progress)
         post.notify.ready(f"Ready to take turns with {provider.instance}")
