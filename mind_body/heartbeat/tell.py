@@ -11,6 +11,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from mind_body.control.govern import Skip
 from mind_body.control.loops import TurnedAway, name_stretch
@@ -40,9 +41,9 @@ class Told:
     """A notice, and what the journal has of it where it is new."""
 
     row: NewSaid
-    kind: str = ""
+    about: Literal["loop", "ceiling"] | None = None
+    """None where another line says it."""
     sentence: str = ""
-    """Empty where another line says it."""
 
 
 def plan_tell(waiting: Sequence[WaitingMail], skip: Skip, pauses: Sequence[Pause], config: MindConfig, now: int) -> list[Told]:
@@ -93,11 +94,11 @@ def _spent(one: TurnedAway, places: Mapping[tuple[str, str], Place], config: Min
         return None
     thread, cause = name_stretch(place, config)
     row = render_notice(config.persona.language, NoticeKey.LOOP_SPENT, cause, one.mail.room_id, thread=thread)
-    return Told(row, "loop.spent", f"Bots bring her no more turns here: {one.reason}.")
+    return Told(row, "loop", f"Bots bring her no more turns here: {one.reason}.")
 
 
 def _ceiling(one: TurnedAway, config: MindConfig, day: str, until: int) -> Told:
     cause, language = f"{one.mail.sender}:{day}", config.persona.language
     thread, room_id, who = one.mail.thread or None, one.mail.room_id, one.mail.sender
     row = render_notice(language, NoticeKey.CEILING, cause, room_id, thread=thread, who=who, until=until)
-    return Told(row, "loop.ceiling", f"One account brings her no more turns today: {one.reason}.")
+    return Told(row, "ceiling", f"One account brings her no more turns today: {one.reason}.")
