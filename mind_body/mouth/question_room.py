@@ -22,7 +22,7 @@ from mind_body.ids import derived_id
 from mind_body.matrix.client import Account
 from mind_body.mind.questions import read_open_questions
 from mind_body.mind.records import Membership, Room
-from mind_body.mind.rooms import read_members, read_rooms
+from mind_body.mind.rooms import read_members, read_room, read_rooms
 from mind_body.mouth.attempt import asked_s, attempt
 from mind_body.mouth.question_plan import find_ours, is_there
 from mind_body.mouth.seat import Seat
@@ -116,10 +116,16 @@ class QuestionRoom:
         else:
             return self._created(room_id, operator)
         found = await _find_alias(account, f"#{local}:{self._seat.user_id.partition(':')[2]}")
-        if found is not None:
+        if found is not None and not self._knows(found):
             return found
         self._made = await account.create_room(self._content(operator))
         return self._created(self._made, operator)
+
+    def _knows(self, room_id: str) -> bool:
+        """Whether /sync has shown her in it: then it is no DM any more, or it would have been found by what is known of it."""
+        with self._seat.mind.read() as tx:
+            room = read_room(tx, room_id)
+        return room is not None and room.membership is Membership.JOINED
 
     def _content(self, operator: str) -> dict[str, Any]:
         return {"name": self._seat.name, "is_direct": True, "preset": "trusted_private_chat", "invite": [operator]}
