@@ -99,8 +99,8 @@ class Stage:
         assert isinstance(control, Released)
         return open_next(self.taker.place, run, control, turns=turns, is_alive=self.sessions.is_alive, now=now)
 
-    async def turn(self, run: Run, *, turns: int = 0) -> Outcome | None:
-        opening = self.open(run, turns=turns)
+    async def turn(self, run: Run, *, turns: int = 0, now: int = NOW) -> Outcome | None:
+        opening = self.open(run, turns=turns, now=now)
         assert isinstance(opening, Opened), opening
         return (await self.taker.take(opening)).outcome
 
