@@ -78,7 +78,7 @@ class Busy:
 class _Proposal:
     """A run that might be opened, and when it is ripe."""
 
-    open: Open
+    run: Open
     at: int
 
 
@@ -113,13 +113,13 @@ def decide_wake(facts: WakeFacts, control: Control, house: House, now: int) -> D
         return Rest(_idle_reason(facts, house.config.persona) if not isinstance(control, Held) else f"held: {control.reason}")
     waits: list[Wait] = []
     for proposal in proposals:
-        verdict = govern(Ask(proposal.open.cause, proposal.at), facts.standing, control, house, now)
+        verdict = govern(Ask(proposal.run.cause, proposal.at), facts.standing, control, house, now)
         if isinstance(verdict, Wake):
-            return proposal.open
+            return proposal.run
         if isinstance(control, Held):
             return Rest(verdict.reason)
         waits.append(Wait(verdict.look_again_at, verdict.reason, verdict))
-        if proposal.open.cause != "beat" and verdict.kind != "quiet":
+        if proposal.run.cause != "beat" and verdict.kind != "quiet":
             break  # what holds up her mail holds up a scheduled wake, too; and who is in the middle of a breath is answered first
     return min(waits, key=lambda wait: wait.until)
 
@@ -155,9 +155,9 @@ def _with_news(facts: WakeFacts, mail: _Proposal | None, now: int) -> _Proposal 
     if not awaited:
         return None
     if mail is not None and mail.at <= now:
-        conversations = (*mail.open.conversations, *awaited)
+        conversations = (*mail.run.conversations, *awaited)
         return _Proposal(
-            replace(mail.open, conversations=conversations, reason=f"{mail.open.reason}, and work of hers that is over"), now
+            replace(mail.run, conversations=conversations, reason=f"{mail.run.reason}, and work of hers that is over"), now
         )
     return _Proposal(Open(awaited, "self_run", "work of hers that is over"), now)
 
