@@ -93,11 +93,17 @@ class House:
 
 def govern(ask: Ask, standing: Standing, control: Control, house: House, now: int) -> Verdict:
     """The one answer."""
+    skips = find_skips(ask, standing, control, house, now)
+    return max(skips, key=lambda skip: skip.look_again_at, default=None) or Wake(ask.cause, now)
+
+
+def find_skips(ask: Ask, standing: Standing, control: Control, house: House, now: int) -> list[Skip]:
+    """All that holds it up: for who explains the answer."""
     look = now + max(_ms(house.host.look_s), 1)
     if isinstance(control, Held):
-        return Skip("held", f"held: {control.reason}", look)
+        return [Skip("held", f"held: {control.reason}", look)]
     if standing.live is not None:
-        return Skip("busy", f"run {standing.live.id} is {'held' if standing.live.holder else 'open'}", look)
+        return [Skip("busy", f"run {standing.live.id} is {'held' if standing.live.holder else 'open'}", look)]
     skips = [
         *_paused(standing.pauses, house, now),
         *_backing_off(standing.recent, house.host, now),
@@ -107,7 +113,7 @@ def govern(ask: Ask, standing: Standing, control: Control, house: House, now: in
     ]
     if ask.at > now:
         skips.append(Skip("breath", "more may come of the same breath", ask.at))
-    return max(skips, key=lambda skip: skip.look_again_at, default=None) or Wake(ask.cause, now)
+    return skips
 
 
 def window_of(host: HostConfig, now: int) -> Window:
