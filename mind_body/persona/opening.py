@@ -159,6 +159,8 @@ class _Desk:
         home = next((room for room in rooms if room.room_id == self.place.config.persona.home_room), None)
         if home is None:
             return "her home room is not one of this run"
+        if home.encrypted:
+            return "her home room is encrypted, and she could not read an answer"
         return HOME_SPENT if is_spent(read_place(self.tx, home.room_id, ""), self.place.config) else home
 
     def _next_news(self) -> Batch | None:

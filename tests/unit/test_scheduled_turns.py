@@ -130,8 +130,8 @@ async def test_who_spoke_before_a_scheduled_turn_is_answered_in_its_place(stage:
     assert stage.open(run, turns=1) == Nothing("done", NO_MAIL), "a moment of her own comes first in a run or not at all"
 
 
-@pytest.mark.parametrize("change", ["membership = 'left'", "conversation = 'elsewhere'"])
-async def test_without_her_home_room_a_scheduled_wake_says_nothing_anywhere(stage: Stage, change: str) -> None:
+@pytest.mark.parametrize("change", ["membership = 'left'", "conversation = 'elsewhere'", "encrypted = 1"])
+async def test_without_a_home_room_that_she_can_use_a_scheduled_wake_says_nothing_anywhere(stage: Stage, change: str) -> None:
     run = beat(stage)
     with stage.mind.write() as tx:
         tx.execute(f"UPDATE room SET {change} WHERE room_id = ?", (ROOM,))
