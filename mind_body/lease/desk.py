@@ -117,7 +117,7 @@ class Desk:
             return refuse("fault", "nothing to lend: her configuration says that there is no credential"), None
         descriptor = lend_key(key)
         if self._seldom.count(f"lent {peer}", now) is not None:
-            journal.note("credential.lent", f"A credential is lent to her {peer.organ}.", KIND=key.kind)
+            journal.note("credential.lent", f"A credential is lent to her {peer.organ}.", CREDENTIAL=key.kind)
         return Lent(kind=key.kind), descriptor
 
     def _reserve(self, peer: Peer, ask: Reserve, now: int) -> Answer:

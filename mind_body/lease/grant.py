@@ -126,10 +126,13 @@ def is_over(stop: Stop, mended_at: int, now: int) -> bool:
 
 
 def outlast(new: Stop, old: Stop | None) -> Stop:
-    """Of two that hold for the same reason, told by calls side by side, the later end counts."""
-    if old is None or old.until is None or new.until is None or old.until <= new.until:
+    """Of two that hold for the same reason, told by calls side by side: the later end counts, and the later call."""
+    if old is None:
         return new
-    return replace(new, until=old.until, reason=old.reason)
+    since = max(new.since, old.since)
+    if old.until is None or new.until is None or old.until <= new.until:
+        return replace(new, since=since)
+    return replace(old, since=since)
 
 
 def make_stop(kind: TroubleKind, until: int | None, reason: str, made_at: int, now: int) -> Stop:

@@ -143,11 +143,18 @@ def clear_stop(tx: Transaction, credential: str, kind: str) -> None:
     tx.execute("DELETE FROM pause WHERE credential = ? AND kind = ?", (credential, kind))
 
 
-def admit_report(tx: Transaction, mind: str, report: Report, now: int) -> bool:
-    """Whether it is new."""
-    values = (mind, report.run, report.ours_micro_usd, report.theirs_micro_usd, now)
-    done = tx.execute("INSERT OR IGNORE INTO report (mind, run, ours, theirs, at) VALUES (?, ?, ?, ?, ?)", values)
-    return done.rowcount == 1
+def read_report(tx: Transaction, mind: str, run: str) -> tuple[int, int] | None:
+    """What was said of a run so far: ours, and theirs."""
+    row = tx.execute("SELECT ours, theirs FROM report WHERE mind = ? AND run = ?", (mind, run)).fetchone()
+    return (row["ours"], row["theirs"]) if row else None
+
+
+def admit_report(tx: Transaction, mind: str, report: Report, now: int) -> None:
+    """In place of what was said before: the figures grow with the run."""
+    tx.execute(
+        "INSERT OR REPLACE INTO report (mind, run, ours, theirs, at) VALUES (?, ?, ?, ?, ?)",
+        (mind, report.run, report.ours_micro_usd, report.theirs_micro_usd, now),
+    )
 
 
 def read_figures(tx: Transaction, day: str, now: int) -> tuple[int, int]:

@@ -89,7 +89,7 @@ class Reserver:
         for stop in standing.stops:
             if is_over(stop, self._mended_at(standing, files, call), call.at):
                 clear_stop(tx, call.credential, stop.kind)
-                journal.note("credential.tried-again", "Calls are made with her credential again.", KIND=stop.kind)
+                journal.note("credential.tried-again", "Her credential is tried again.", WHY=stop.kind)
 
     def _mended_at(self, standing: Standing, files: _Set, call: NewCall) -> int:
         return self._house.read_mended_at(call.mind, files.key.path) if standing.stops else 0

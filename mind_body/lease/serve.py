@@ -4,6 +4,7 @@
 2. Nobody waits for anybody: who is slow or silent has so many seconds, and one process so many connections.
 3. A half line, one over the cap, and nonsense end in a closed connection and a line in the journal, seldom the same one.
 4. The answering itself does not wait, so that a question is answered whole or not at all, also at the organ's end.
+5. Nothing is reserved or lent for who has hung up: he may have said already that he will not make the call.
 """
 
 import os
@@ -13,14 +14,14 @@ import trio
 
 from mind_body.clock import now_ms
 from mind_body.home import Home
-from mind_body.host.handover import receive_line, send_line
+from mind_body.host.handover import has_hung_up, receive_line, send_line
 from mind_body.host.peers import Peer, find_peer, read_pid
 from mind_body.lease.desk import Desk
 from mind_body.lease.grant import refuse
 from mind_body.lease.reserve import bind_peer
 from mind_body.lease.seldom import Seldom
 from mind_body.log import Journal
-from mind_body.model.lease_lines import LINE_MAX, parse_question, render_line
+from mind_body.model.lease_lines import LINE_MAX, Borrow, Reserve, parse_question, render_line
 
 DEADLINE_S = 5.0
 """For all of a question and its answer: a half asks at once and reads at once."""
@@ -51,7 +52,9 @@ class Server:
             if deadline.cancelled_caught:
                 self._complain(f"process {pid}", f"it took more than {DEADLINE_S:g} s")
         finally:
-            self._open -= Counter([pid])
+            self._open.subtract([pid])
+            if not self._open[pid]:
+                del self._open[pid]
             await trio.aclose_forcefully(stream)
 
     async def _converse(self, stream: trio.SocketStream, pid: int) -> None:
@@ -72,6 +75,8 @@ class Server:
         question = parse_question(line)
         if isinstance(question, str):
             self._complain(f"her {peer.organ}", f"it is no question: {question}", peer)
+            return
+        if isinstance(question, Borrow | Reserve) and has_hung_up(stream):
             return
         answer, descriptor = self._desk.answer(peer, question)
         try:

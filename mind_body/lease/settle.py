@@ -6,11 +6,13 @@
    changed after that may have mended it.
 """
 
+from typing import Literal
+
 from mind_body.clock import render_utc
 from mind_body.crash import crash_point
 from mind_body.host.peers import Peer
 from mind_body.lease.grant import PASSING, is_apart, is_over, make_stop, outlast
-from mind_body.lease.ledger import KnownCall, admit_report, read_call, read_stops, save_stop, settle_call
+from mind_body.lease.ledger import KnownCall, admit_report, read_call, read_report, read_stops, save_stop, settle_call
 from mind_body.lease.ledger_file import Ledger, Transaction
 from mind_body.log import Journal
 from mind_body.model.lease_lines import Noted, Report, Settle, Trouble
@@ -35,10 +37,11 @@ def settle(ledger: Ledger, peer: Peer, ask: Settle, journal: Journal, now: int) 
 
 
 def report(ledger: Ledger, peer: Peer, ask: Report, journal: Journal, now: int) -> Noted:
-    """The same one is told and recorded once."""
+    """Of a whole run so far; the newest counts. That the two are apart is told once for a run."""
     with ledger.write() as tx:
-        new = admit_report(tx, peer.mind, ask, now)
-    if new and is_apart(ask.ours_micro_usd, ask.theirs_micro_usd):
+        before = read_report(tx, peer.mind, ask.run)
+        admit_report(tx, peer.mind, ask, now)
+    if is_apart(ask.ours_micro_usd, ask.theirs_micro_usd) and not (before and is_apart(*before)):
         ours, theirs = render_usd(ask.ours_micro_usd), render_usd(ask.theirs_micro_usd)
         journal.note(
             "cost.apart",
@@ -64,7 +67,9 @@ def _stop(tx: Transaction, known: KnownCall, trouble: Trouble, now: int) -> bool
 def _tell(ask: Settle, known: KnownCall | None, journal: Journal) -> None:
     journal = journal.bind(CALL=ask.call, COST_MICRO_USD=ask.cost_micro_usd)
     if known is None:
-        journal.note("call.unknown", "A call was settled that nobody had reserved.", level="warning")
+        # Who got no answer to a reservation settles it at nothing, whether it was ever made or not.
+        level: Literal["warning", "debug"] = "warning" if ask.cost_micro_usd else "debug"
+        journal.note("call.unknown", "A call was settled that nobody had reserved.", level=level)
     elif known.settled:
         journal.note("call.settled-again", "A call was settled that was settled already.", level="debug", RUN=known.run)
     else:
@@ -78,4 +83,4 @@ def _tell_stop(trouble: Trouble, journal: Journal) -> None:
     until = None if trouble.until is None else render_utc(trouble.until)
     ends = f"until {until}" if until else "for a moment" if trouble.kind in PASSING else "until an operator has mended it"
     words = f"No call is made with her credential {ends}: {trouble.reason}."
-    journal.note("credential.stopped", words, level="warning", KIND=trouble.kind, UNTIL=until)
+    journal.note("credential.stopped", words, level="warning", WHY=trouble.kind, UNTIL=until)
