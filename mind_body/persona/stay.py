@@ -39,7 +39,7 @@ class Sitter:
 
     async def sit(self, run: Run) -> None:
         """Take the adopted run's turns and end it."""
-        self._lease.open_run(run.id, run.cost_micro_usd)
+        self._lease.open_run(run.id)
         try:
             await self._take_turns(run)
         except BaseException as error:
@@ -64,6 +64,7 @@ class Sitter:
                 if isinstance(opening, ClosedAsFailed):
                     continue
                 return
+            self._lease.turn_to(opening.batch.conversation)
             send_poke(place.home.mouth_socket)  # typing
             taken_turn = await self._taker.take(opening)
             taken += 1
