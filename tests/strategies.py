@@ -4,8 +4,10 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from mind_body.clock import next_day
 from mind_body.control.effective import Control, Dial, DialFile, Held, Released
 from mind_body.control.govern import Ask, Cause, House
+from mind_body.control.quiet import quiet_until
 from mind_body.mind.records import Pause, Run, RunKind
 from mind_body.mind.wake_facts import PendingMail, Standing, WaitingMail, WakeFacts
 from mind_body.settings import HostConfig, MindConfig
@@ -20,6 +22,8 @@ instants = st.integers(NOW - 30 * DAY, NOW + 30 * DAY)
 chances = st.floats(0, 1, exclude_max=True)
 minutes = st.integers(0, 1439).map(lambda minute: f"{minute // 60:02}:{minute % 60:02}")
 spans = st.tuples(minutes, minutes).filter(lambda span: span[0] != span[1]).map("-".join)
+days = st.lists(spans, max_size=2).map(tuple).filter(lambda quiet: quiet_until(quiet, "UTC", NOW) != next_day(NOW, "UTC"))
+"""Quiet hours that leave something of the day."""
 
 
 @st.composite
@@ -39,7 +43,7 @@ def configs(draw: st.DrawFn) -> MindConfig:
     persona: dict[str, Any] = {
         "beat": draw(st.booleans()),
         "home_room": "!home:example.org",
-        "quiet_hours": tuple(draw(st.lists(spans, max_size=2))),
+        "quiet_hours": draw(days),
         "quiet_for": draw(st.sampled_from(["unprompted", "everyone"])),
         "debounce_s": draw(st.sampled_from([0.0, 1.5, 10.0])),
         "debounce_max_s": draw(st.sampled_from([0.0, 5.0])),

@@ -334,26 +334,36 @@ def test_quiet_hours_hold_back_whom_they_say(quiet_for: str, woken: set[str]) ->
 # Clocks.
 
 
-@given(standings, releases, instants, st.integers(0, 30 * DAY), st.sampled_from(CAUSES))
-def test_a_clock_that_stepped_back_makes_no_wait_longer_than_twice_its_length(
-    standing: Standing, control: Control, now: int, back: int, cause: str
-) -> None:
-    """Written just now, and then the clock is set back: the cadence, the back-off, and every pause that says since when."""
-    assert isinstance(control, Released)
-    recent = tuple(dataclasses.replace(run, ended_at=now) for run in standing.recent)
-    lengths = [spacing_ms(control.dial, standing.silent_beats), backoff_ms(len(recent), PLAIN.host)]
-    pauses = tuple(dataclasses.replace(one, since=now) for one in standing.pauses if one.until > now)
-    lengths += [one.until - now for one in pauses]
-    standing = Standing(pauses=pauses, recent=recent, silent_beats=standing.silent_beats, last_act_at=now)
-    then = stepped = now - back
-    ask = Ask(cause, then)  # type: ignore[arg-type] # one of its literals
-    for _ in range(8):
-        verdict = govern(ask, standing, control, PLAIN, then)
+def wait_after(standing: Standing, ask: Ask, dial: Dial, now: int) -> int:
+    """How long it is until she is woken, asked again whenever it says so."""
+    then = now
+    for _ in range(4):
+        verdict = govern(ask, standing, Released(dial), PLAIN, then)
         if isinstance(verdict, Wake):
-            break
+            return then - now
         then = verdict.look_again_at
-    assert isinstance(govern(ask, standing, control, PLAIN, then), Wake)
-    assert then - stepped <= 2 * max(lengths) + SPREAD_MS
+    pytest.fail(f"still {verdict}")
+
+
+steps_back = st.integers(0, 30 * DAY)
+
+
+@given(dials(), st.integers(0, 20), steps_back)
+def test_a_clock_set_back_makes_no_cadence_longer_than_twice_its_length(dial: Dial, silent: int, back: int) -> None:
+    standing = Standing(last_act_at=NOW, silent_beats=silent)
+    assert wait_after(standing, Ask("beat", 0), dial, NOW - back) < 2 * spacing_ms(dial, silent)
+
+
+@given(st.integers(1, 16), steps_back)
+def test_nor_a_back_off(strikes: int, back: int) -> None:
+    standing = Standing(recent=(ended("dead", at=NOW),) * strikes)
+    assert wait_after(standing, Ask("direct", 0), Dial(1.0, 1.0, 1.0), NOW - back) < 2 * backoff_ms(strikes, PLAIN.host)
+
+
+@given(st.sampled_from(PAUSES), st.integers(1, 2 * DAY), steps_back)
+def test_nor_a_pause_that_says_since_when_it_is(cause: str, length: int, back: int) -> None:
+    standing = Standing(pauses=(Pause(cause, NOW + length, "for a reason", since=NOW),))
+    assert wait_after(standing, Ask("direct", 0), Dial(1.0, 1.0, 1.0), NOW - back) <= 2 * length
 
 
 @given(asks, standings, releases, houses(), instants)
