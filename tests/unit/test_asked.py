@@ -146,6 +146,12 @@ def test_a_question_is_answered_only_where_it_was_asked(mind: Mind) -> None:
     assert answer_to(mind) == (None, None)
 
 
+def test_a_question_of_one_room_is_not_answered_from_another_where_one_is_open_too(mind: Mind) -> None:
+    ask(mind, "question-2", "$asked2", room_id=OTHER)
+    hear(mind, reply(1, "reopen"), reaction(2, "✅"), room_id=OTHER)
+    assert (answer_to(mind), answer_to(mind, "question-2")) == ((None, None), (None, None))
+
+
 def test_of_two_open_questions_the_one_that_is_replied_to_is_answered(mind: Mind) -> None:
     ask(mind, "question-2", "$asked2")
     hear(mind, word(1, "reopen"))

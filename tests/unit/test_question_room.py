@@ -232,7 +232,7 @@ async def test_a_room_that_the_homeserver_encrypts_is_not_made_again_and_again(t
         room = QuestionRoom(seat)
         await room.open()
         (room_id,) = server.rooms
-        see(seat, room_id, encrypted=1)
+        see(seat, room_id, direct=False, encrypted=1)
         for _ in range(5):
             await trio.sleep(2 * PATIENCE_S)
             await room.open()
