@@ -38,9 +38,11 @@ SPREAD_MS = 30_000
 """Over so long those who waited for the same reset go on."""
 SHARED = ("limited", "overloaded", "spend")
 """Causes of a pause that ends for many at the same instant."""
-MENDABLE = ("authentication", "payment", "budget", "fault")
+MENDABLE = ("authentication", "payment", "budget", "spend", "fault")
 """Causes of a pause that an operator mends. Turning the dial, releasing the brake, changing her configuration or her model's key
 says "try now"; else they end by themselves."""
+HERS, CONVERSATIONS, HOSTS = "she may spend", "this conversation may cost", "all Minds together may spend"
+"""Whose cap a refusal of the lease is about, in its words; an operator's "reopen" lifts hers alone."""
 FRUITLESS = frozenset({"dead"})
 """Outcomes of runs that came to nothing whatever their turns did."""
 EXCUSED = frozenset({"held"})

@@ -1,11 +1,12 @@
 """Rule: when the operators are asked about her purse: a cap of spending is reached, and somebody waits (design §9).
 
 Asked once about a day or a month. "Reopen" allows as much again until it is over, and where that is spent, too, they are asked
-anew; "retire" leaves it at that.
+anew; "retire" leaves it at that. About a cap that is not hers alone, a conversation's or the host's, nobody is asked: only its
+setting lifts it.
 """
 
 from mind_body.clock import next_day, next_month, render_utc
-from mind_body.control.govern import House, Skip, window_of
+from mind_body.control.govern import CONVERSATIONS, HOSTS, House, Skip, window_of
 from mind_body.ids import derived_id
 from mind_body.mind.asking_records import Question
 from mind_body.mind.records import Pause
@@ -18,7 +19,7 @@ def plan_purse(skip: Skip | None, standing: Standing, house: House, now: int) ->
     if skip is None:
         return None
     pause = next((one for one in standing.pauses if one.cause == skip.cause == "spend"), None)
-    if skip.kind != "spend" and pause is None:
+    if skip.kind != "spend" and (pause is None or any(whose in pause.reason for whose in (CONVERSATIONS, HOSTS))):
         return None
     word = skip.cause.removeprefix("spend-") if pause is None else _word_of(pause, standing, house, now)
     spend, window, zone = house.config.spend, window_of(house.host, now), house.host.time_zone

@@ -16,6 +16,7 @@ from typing import Literal, TypeAlias
 
 from mind_body.clock import next_day, next_month
 from mind_body.control.effective import Control, Held
+from mind_body.control.govern import CONVERSATIONS, HERS, HOSTS
 from mind_body.model.lease_lines import Granted, Refused, RefusedKind
 from mind_body.money import parse_usd, render_usd
 from mind_body.settings import HostSpendConfig, SpendConfig
@@ -150,7 +151,7 @@ def is_apart(ours: int, theirs: int) -> bool:
 
 def _over(asked: Asked, standing: Standing, caps: Caps, now: int) -> Iterator[Refused]:
     day, month = next_day(now, caps.zone), next_month(now, caps.zone)
-    hers, conversation, host = "she may spend", "this conversation may cost", "all Minds together may spend"
+    hers, conversation, host = HERS, CONVERSATIONS, HOSTS
     mind = caps.mind
     for committed, usd, times, whose, unit, until in (
         (standing.mind_day, mind.day_usd, 1 + caps.extensions_day, hers, "day", day),
