@@ -6,16 +6,22 @@ from pathlib import Path
 from typing import Any
 
 from mind_body.heartbeat.look import Heartbeat
+from mind_body.ids import new_id
+from mind_body.mind.changes import NewHeard
+from mind_body.mind.hearing import admit_heard
 from mind_body.mind.questions import read_questions
-from mind_body.mind.records import Pause, Run, RunKind
+from mind_body.mind.records import Pause, Run, RunKind, Standing, TurnState
 from mind_body.mind.runs import adopt_run, end_run, live_run, set_pause
 from mind_body.mind.store import Mind, open_mind
+from mind_body.mind.turning import NewTurn, TurnEnd
+from mind_body.mind.turns import close_turn, open_turn, read_mail
 from mind_body.settings import HostConfig
-from tests.builders import NOW, OPERATOR, insert_heard, insert_room, make_home
+from tests.builders import NOW, OPERATOR, insert_room, insert_session, make_home
 from tests.unit.test_heartbeat import Notes
 
 HOME = "!home:example.org"
 ROOM = "!a:example.org"
+BOB, BOT = "@bob:example.org", "@bot:example.org"
 BEATS = f'[persona]\nbeat = true\nhome_room = "{HOME}"\n'
 PEOPLE = f'[people]\noperators = ["{OPERATOR}"]\nbots = ["@bot:example.org"]\n'
 
@@ -29,12 +35,14 @@ class Stage:
         self.notes = Notes()
         self.heartbeat = Heartbeat(self.home, self.host, self.notes)
         self.minds: dict[str, Mind] = {}
+        self._heard = 0
         for name in names:
             mind = self.minds[name] = open_mind(self.home.mind_db(name))
             mind._db.execute("PRAGMA synchronous=OFF")  # no power is cut here
             with mind.write() as tx:
                 insert_room(tx, HOME)
                 insert_room(tx, ROOM)
+                insert_session(tx)
 
     async def look(self, now: int) -> int | None:
         return await self.heartbeat.look_round(now, thorough=False)
@@ -48,22 +56,39 @@ class Stage:
         for mind in self.minds.values():
             mind.close()
 
-    def hear(self, name: str, at: int, *, room_id: str = ROOM, **columns: Any) -> int:
-        """Somebody writes to her; a person, where nothing else is said."""
+    def hear(self, name: str, at: int, *, room_id: str = ROOM, **columns: Any) -> str:
+        """Somebody writes to her: Bob, unless a bot is named as the sender; the event id."""
+        self._heard += 1
+        sender = columns.pop("sender", BOB)
+        values: dict[str, Any] = {
+            "event_id": f"$event-{self._heard}",
+            "room_id": room_id,
+            "sender": sender,
+            "sender_name": "",
+            "kind": "m.text",
+            "body": "hello",
+            "sent_at": at,
+            "reply_to": None,
+            "thread": None,
+            "standing": Standing.MAIL,
+            "reason": "a mention",
+            "person": sender != BOT,
+        } | columns
         with self.minds[name].write() as tx:
-            seq = insert_heard(tx, room_id, at=at, **columns)
-            if columns.get("person", 1):
-                tx.execute("INSERT OR REPLACE INTO spoke VALUES (?, ?, ?, ?)", (room_id, columns.get("thread") or "", seq, at))
-        return seq
+            admit_heard(tx, [NewHeard(**values)], at)
+        return str(values["event_id"])
 
     def answered(self, name: str, now: int) -> None:
-        """Her run takes a turn that closes all mail, and ends."""
+        """Her run takes one turn, which closes the mail of its conversations, and ends."""
         run = self.live(name)
         assert run is not None
         with self.minds[name].write() as tx:
-            tx.execute("UPDATE heard SET state = 'closed' WHERE state = 'pending'")
-            tx.execute("UPDATE run SET turns = 1 WHERE id = ?", (run.id,))
-        self.end(name, "done", now)
+            assert adopt_run(tx, run.id, "her", now)
+            mail = tuple(one.heard.seq for one in read_mail(tx, run.conversations))
+            new = NewTurn(new_id(), run.id, "s", 1, run.conversations[0], "", mail)
+            assert open_turn(tx, new, "her", now)
+            assert close_turn(tx, new.id, run.id, holder="her", end=TurnEnd(TurnState.REPLIED), now=now)
+            assert end_run(tx, run.id, "her", "done", "a test", now)
 
     def end(self, name: str, outcome: str, now: int) -> None:
         run = self.live(name)

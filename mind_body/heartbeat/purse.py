@@ -24,12 +24,14 @@ def plan_purse(skip: Skip | None, standing: Standing, house: House, now: int) ->
     word = skip.cause.removeprefix("spend-") if pause is None else _word_of(pause, standing, house, now)
     spend, window, zone = house.config.spend, window_of(house.host, now), house.host.time_zone
     if word == "day":
+        when = "today"
         about, until, extensions = f"day:{window.day}", next_day(now, zone), standing.extensions_day
         cap, spent = parse_usd(spend.day_usd), standing.spent_day
     else:
+        when = "this month"
         about, until, extensions = f"month:{window.month}", next_month(now, zone), standing.extensions_month
         cap, spent = parse_usd(spend.month_usd), standing.spent_month
-    reached = f"I have spent {render_usd(spent)} of the {render_usd(cap * (1 + extensions))} that I may in this {word}"
+    reached = f"I have spent {render_usd(spent)} of the {render_usd(cap * (1 + extensions))} that I may spend {when}"
     why = f" ({pause.reason})" if pause is not None else ""
     text = f"{reached}{why}, and something waits. Going on allows {render_usd(cap)} more until {_show(until)}."
     return Question(derived_id("question", about, str(extensions)), "purse", about, text, now, None, None)

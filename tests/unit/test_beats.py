@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mind_body.heartbeat.tempo import next_beat
+from mind_body.mind.records import Standing
 from mind_body.settings import HostConfig
 from tests.builders import NOW, hold, release
 from tests.heart_stage import BEATS, HOME, Stage
@@ -22,7 +23,7 @@ CADENCE = 4 * HOUR
 def stage(tmp_path: Path) -> Iterator[Stage]:
     made = Stage(tmp_path, "ada", "eve", "zoe")
     for name in made.minds:
-        made.hear(name, NOW - CADENCE, standing="context")
+        made.hear(name, NOW - CADENCE, standing=Standing.CONTEXT)
     yield made
     made.close()
 
@@ -56,7 +57,7 @@ async def test_ten_restarts_within_an_hour_change_nothing(tmp_path: Path) -> Non
         stage = Stage(tmp_path / str(every), "ada", "eve", "zoe")
         for name in stage.minds:
             release(stage.home, name, base_cooldown_s=600)
-            stage.hear(name, NOW - 7 * MINUTE, standing="context")
+            stage.hear(name, NOW - 7 * MINUTE, standing=Standing.CONTEXT)
         for minute in range(6 * 60):
             now = NOW + minute * MINUTE
             if every and minute % every == 0:
@@ -150,7 +151,7 @@ async def test_who_speaks_during_a_scheduled_turn_is_answered_next_and_not_besid
 )
 async def test_without_leave_or_a_room_of_her_own_she_never_speaks_unprompted(tmp_path: Path, toml: str, reason: str) -> None:
     stage = Stage(tmp_path, "ada", toml=toml)
-    stage.hear("ada", NOW, standing="context")
+    stage.hear("ada", NOW, standing=Standing.CONTEXT)
     for day in range(10):
         assert await stage.look(NOW + day * DAY) is None, reason
     assert stage.beats("ada") == []
@@ -163,7 +164,7 @@ async def test_two_weeks_without_a_person_hold_at_most_24_scheduled_wakes_and_on
 ) -> None:
     stage = Stage(tmp_path, "ada")
     release(stage.home, "ada", **dial)
-    stage.hear("ada", NOW, standing="context")
+    stage.hear("ada", NOW, standing=Standing.CONTEXT)
     await stage.live_through(NOW, NOW + 14 * DAY)
     assert len(stage.beats("ada")) <= 24
     assert stage.beats("ada") or dial.get("heat") == 0.05
@@ -207,7 +208,7 @@ async def test_a_beat_is_lost_to_no_quiet_hours_and_comes_when_they_end(tmp_path
     zone = HostConfig(time_zone="Europe/Berlin")
     stage = Stage(tmp_path, "ada", toml=BEATS + 'quiet_hours = ["22:00-07:00"]\n', host=zone)
     evening = 1_800_046_800_000  # 2027-01-15, 22:00 in Berlin
-    stage.hear("ada", evening - CADENCE - MINUTE, standing="context")
+    stage.hear("ada", evening - CADENCE - MINUTE, standing=Standing.CONTEXT)
     await stage.look(evening - 1)
     assert stage.awake() == ["ada"]
     stage.execute("ada", "UPDATE run SET turns = 1")
@@ -231,7 +232,7 @@ async def test_whatever_happens_beats_are_a_tempo_apart_and_each_wakes_one(
     stage = Stage(tmp_path_factory.mktemp("stage"), "ada", "eve")
     for name in stage.minds:
         release(stage.home, name, base_cooldown_s=1)
-        stage.hear(name, NOW - DAY, standing="context")
+        stage.hear(name, NOW - DAY, standing=Standing.CONTEXT)
     now = NOW
     for ms, deed in deeds:
         now += ms
