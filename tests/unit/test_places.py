@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from mind_body.control.loops import is_spent
 from mind_body.mind.changes import MISSED, EditedHeard, ForSelf, NewHeard, Withdrawn
 from mind_body.mind.hearing import admit_heard, expire_context
-from mind_body.mind.places import admit_turn_places, newest_seq, read_place, read_places, read_turns_today
+from mind_body.mind.places import admit_turn_places, newest_seq, note_spoken, read_place, read_places, read_turns_today
 from mind_body.mind.records import RunKind, Standing, TurnState
 from mind_body.mind.runs import adopt_run, close_dead_run, live_run, open_run
 from mind_body.mind.store import Mind
@@ -57,12 +57,13 @@ class Bed:
         assert admitted.seq is not None
         return admitted.seq
 
-    def begin(self, *mail: int, now: int = NOW) -> str:
+    def begin(self, *mail: int, context: tuple[int, ...] = (), now: int = NOW) -> str:
         """A turn that is under way."""
         turn_id = f"turn-{len(self.turns)}"
         self.turns.append(turn_id)
         with self.mind.write() as tx:
-            assert open_turn(tx, NewTurn(turn_id, self.run_id, "s", len(self.turns), "open", "", mail), "holder", now)
+            new = NewTurn(turn_id, self.run_id, "s", len(self.turns), "open", "", mail, context)
+            assert open_turn(tx, new, "holder", now)
         return turn_id
 
     def end(self, turn_id: str, state: TurnState = TurnState.REPLIED) -> None:
@@ -156,6 +157,18 @@ def test_a_word_that_comes_while_she_thinks_begins_the_count_anew(bed: Bed) -> N
 def test_a_turn_counts_once_in_every_place_its_mail_came_from(bed: Bed) -> None:
     bed.turn(bed.hear(), bed.hear(), bed.hear("$t"), bed.hear(room=OTHER))
     assert bed.counts() == bed.counts("$t") == bed.counts(room=OTHER) == (1, 1)
+
+
+def test_what_travels_along_as_context_spends_nothing_where_it_was_said(bed: Bed) -> None:
+    bed.begin(bed.hear(), context=(bed.hear("$t"), bed.hear(room=OTHER)))
+    assert (bed.counts(), bed.counts("$t"), bed.counts(room=OTHER)) == ((1, 1), (0, 1), (0, 0))
+
+
+def test_an_older_word_that_is_noted_late_takes_nothing_back(bed: Bed) -> None:
+    early, late = bed.hear(), bed.hear(person=True)
+    with bed.mind.write() as tx:
+        note_spoken(tx, ROOM, None, early, NOW + 1)
+        assert read_place(tx, ROOM, "").spoke_seq == late
 
 
 def test_where_she_speaks_without_having_been_asked_counts_once_too(bed: Bed) -> None:

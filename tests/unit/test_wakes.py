@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mind_body.mind.asking_records import Pulse
+from mind_body.mind.campaigns import open_campaign
 from mind_body.mind.changes import NewHeard
 from mind_body.mind.claims import read_work_facts
 from mind_body.mind.hearing import admit_heard
@@ -13,11 +14,12 @@ from mind_body.mind.news import read_news
 from mind_body.mind.places import note_spoken, read_places, read_turns_today
 from mind_body.mind.pulses import admit_pulse, read_pulse
 from mind_body.mind.questions import admit_question, answer_question, read_open_questions, read_question_events
-from mind_body.mind.records import Pause, RunKind, Standing
+from mind_body.mind.records import Pause, RunKind
+from mind_body.mind.records import Standing as RowStanding
 from mind_body.mind.runs import end_run, live_run, open_run, set_pause
 from mind_body.mind.self_runs import write_progress
 from mind_body.mind.store import Mind, Transaction
-from mind_body.mind.wake_facts import Standing as WakeStanding
+from mind_body.mind.wake_facts import Standing
 from mind_body.mind.wakes import read_standing, read_waiting_mail, read_wake_facts
 from mind_body.mind.work_records import Progress
 from tests.builders import (
@@ -29,6 +31,7 @@ from tests.builders import (
     insert_run,
     insert_session,
     insert_turn,
+    make_campaign,
     make_mind,
     make_question,
 )
@@ -71,8 +74,13 @@ def test_waiting_mail_is_told_by_place_and_by_who_wrote_it_where_she_can_answer(
         ("open", "!a", "$t", BOB, True, 1, 40, 40),
         ("open", "!a", "", BOB, False, 1, 50, 50),
     ]
+    change = NewHeard("$6", "!b", BOB, "", "m.text", "", NOW, None, "$t", RowStanding.MAIL, "", person=False)
+    admit_heard(tx, [change], NOW)
+    assert not read_waiting_mail(tx)[-1].person, "as it was judged when it was heard"
     events = [(one.oldest_event, one.newest_event) for one in read_waiting_mail(tx)]
-    assert events == [("$1", "$1"), ("$2", "$3"), ("$4", "$4"), ("$5", "$5")], "by the order of rows, whatever the clock did"
+    assert events == [("$1", "$1"), ("$2", "$3"), ("$4", "$4"), ("$5", "$5"), ("$6", "$6")], (
+        "by the order of rows, whatever the clock did"
+    )
 
 
 def test_each_half_has_its_own_pauses_and_runs(tx: Transaction) -> None:
@@ -94,8 +102,8 @@ def test_each_half_has_its_own_pauses_and_runs(tx: Transaction) -> None:
 def test_who_has_done_nothing_waits_from_when_she_first_heard_anything(tx: Transaction) -> None:
     assert read_standing(tx, PERSONA, WINDOW).last_act_at is None
     insert_heard(tx, at=7, standing="context")
-    insert_heard(tx, at=8)
-    assert read_standing(tx, PERSONA, WINDOW).last_act_at == 7
+    insert_heard(tx, at=6)
+    assert read_standing(tx, PERSONA, WINDOW).last_act_at == 7, "by row order: the clock was set back since"
 
 
 def test_both_halves_draw_on_one_purse_by_the_operators_day_and_month(tx: Transaction) -> None:
@@ -138,7 +146,7 @@ def test_one_word_of_a_person_ends_all_silence(tx: Transaction) -> None:
         assert end_run(tx, run.id, None, "done", "", NOW)
 
     def hear(event_id: str, *, person: bool) -> None:
-        change = NewHeard(event_id, "!a", BOB, "", "m.text", "", NOW, None, None, Standing.CONTEXT, "", person=person)
+        change = NewHeard(event_id, "!a", BOB, "", "m.text", "", NOW, None, None, RowStanding.CONTEXT, "", person=person)
         admit_heard(tx, [change], NOW)
 
     beat()
@@ -157,7 +165,7 @@ def test_one_word_of_a_person_ends_all_silence(tx: Transaction) -> None:
 def test_her_home_is_a_room_that_she_is_in_and_her_newest_pulse_counts(tx: Transaction) -> None:
     insert_room(tx, "!home", conversation="open")
     insert_room(tx, "!left", membership="left")
-    standing = WakeStanding(silent_beats=3)
+    standing = Standing(silent_beats=3)
     found = read_wake_facts(tx, (), standing, "!home")
     assert (found.home, found.urgency, found.tempo_s, found.standing, found.awaited) == ("open", 0, None, standing, ())
     assert [read_wake_facts(tx, (), standing, room).home for room in ("!left", "!unknown", "")] == [None] * 3
@@ -168,7 +176,7 @@ def test_her_home_is_a_room_that_she_is_in_and_her_newest_pulse_counts(tx: Trans
     assert (found.urgency, found.tempo_s) == (900, None)
 
 
-HEARD, TURNS = 100_000, 10_000
+HEARD, TURNS = 100_000, 20_000
 STEPS_MAX = 10_000
 """Of SQLite's own machine, for one reading. A look at every row that was ever heard takes hundreds of thousands, one at every turn
 or run tens of thousands."""
@@ -192,28 +200,30 @@ def old_mind(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mind]:
         )  # fmt: skip
         for number in range(10):
             note_spoken(tx, f"!{number}", None, HEARD - 100 + number, NOW)
+        tx.executemany("INSERT INTO spoke VALUES (?, ?, ?, 1)", ((f"!{n % 10}", f"$t{n}", n) for n in range(HEARD // 5)))
+        open_campaign(tx, make_campaign("campaign-0"))
         insert_session(tx)
         tx.executemany(
             "INSERT INTO run (id, kind, conversations, cause, reason, opened_at, ended_at, outcome, follow_up_id, told_turn, "
             "after_seq) VALUES (?, ?, '[]', ?, '', ?, ?, 'done', ?, ?, ?)",
             (
-                (f"r{n}", "persona_turn" if n % 50 else "self_run", "direct" if n % 10 else "beat", n, n,
-                 None if n % 50 else f"f{n}", None if n % 50 else "t", n * 10)
+                (f"r{n}", "persona_turn" if n % 10 else "self_run", "direct" if n % 10 != 5 else "beat", n, n,
+                 None if n % 10 else f"f{n}", None if n % 10 else "t", n * 5)
                 for n in range(TURNS)
             ),
         )  # fmt: skip
         tx.executemany(
             "INSERT INTO follow_up (id, conversation, room_id, asked_by, brief, workspace, campaign, state, opened_at, ended_at) "
             "VALUES (?, 'open', '!0', '@b', 'dig', 'main', ?, 'done', 1, 1)",
-            ((f"f{n}", f"campaign-{n % 20}") for n in range(0, TURNS, 50)),
+            ((f"f{n}", f"campaign-{n % 100}") for n in range(0, TURNS, 10)),
         )
         tx.executemany(
             "INSERT INTO turn (id, run_id, session_id, number, conversation, state, opened_at, ended_at, input, after_seq) "
             "VALUES (?, ?, 's', ?, 'open', 'replied', ?, ?, ?, ?)",
-            ((f"t{n}", f"r{n}", n, n, n, "x" * 300, n * 10) for n in range(TURNS)),
+            ((f"t{n}", f"r{n}", n, n, n, "x" * 300, n * 5) for n in range(TURNS)),
         )
-        tx.executemany("INSERT INTO turn_heard VALUES (?, ?, 'mail')", ((f"t{n}", n * 10 + 1) for n in range(TURNS)))
-        tx.executemany("INSERT INTO turn_place VALUES (?, '', ?, ?)", ((f"!{n % 10}", n * 10, f"t{n}") for n in range(TURNS)))
+        tx.executemany("INSERT INTO turn_heard VALUES (?, ?, 'mail')", ((f"t{n}", n * 5 + 1) for n in range(TURNS)))
+        tx.executemany("INSERT INTO turn_place VALUES (?, '', ?, ?)", ((f"!{n % 10}", n * 5, f"t{n}") for n in range(TURNS)))
         tx.executemany("INSERT INTO pulse VALUES (?, 1, NULL, 1)", ((f"t{n}",) for n in range(TURNS)))
         for number in range(300):
             admit_question(tx, make_question(f"q{number}", about=f"work:f{number}"))
@@ -232,7 +242,7 @@ READINGS: dict[str, Callable[[Transaction], object]] = {
     "waiting mail": read_waiting_mail,
     "her Persona's standing": lambda tx: read_standing(tx, PERSONA, LATE),
     "her Self's standing": lambda tx: read_standing(tx, SELF, LATE),
-    "wake facts": lambda tx: read_wake_facts(tx, (), WakeStanding(), "!1"),
+    "wake facts": lambda tx: read_wake_facts(tx, (), Standing(), "!1"),
     "work facts": lambda tx: read_work_facts(tx, LATE),
     "places": lambda tx: read_places(tx, [(f"!{n}", "") for n in range(10)]),
     "today's turns": lambda tx: read_turns_today(tx, TURNS - 20),

@@ -96,6 +96,7 @@ def test_work_of_a_campaign_is_one_item_together(tx: Transaction) -> None:
 @pytest.mark.parametrize("campaign", [None, "spring"])
 def test_what_is_looked_back_on_has_an_end_and_a_live_run_is_no_part_of_it(tx: Transaction, campaign: str | None) -> None:
     work = run_on(tx, ask(tx, campaign), *["flushed"] * (PAST_MAX + 2), "died")
+    assert len(the_work(tx).item_past) == PAST_MAX
     ask(tx, campaign)
     assert open_self_run(tx, work, "now", NOW) is not None
     other = the_work(tx)
