@@ -22,6 +22,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "chat": (f"{_CLI}.chat", "chat", "Talk with a Mind from this terminal."),
     "status": (f"{_CLI}.status", "status", "Show every Mind: brake, run, mail, money."),
     "history": (f"{_CLI}.history", "history", "Show what a Mind heard, said and did."),
+    "why": (f"{_CLI}.why", "why", "Say why a Mind acts or does not, and when she may."),
     "spend": (f"{_CLI}.spend", "spend", "Show what was spent, and what is left to spend."),
     "questions": (f"{_CLI}.questions", "questions", "List what only you can decide, or answer it."),
     "campaign": (f"{_CLI}.campaign", "campaign", "Give a Mind something to work towards."),
