@@ -9,13 +9,13 @@ from mind_body.mind.handoffs import admit_handoff
 from mind_body.mind.questions import has_open_question, read_newest_about, read_newest_reopened
 from mind_body.mind.reactions import read_reactions
 from mind_body.mind.records import Run, RunKind
-from mind_body.mind.runs import close_dead_run, read_pauses
+from mind_body.mind.runs import close_dead_run
 from mind_body.mind.steers import drop_stops
 from mind_body.mind.store import Transaction
 from mind_body.mind.wake_facts import Window
 from mind_body.mind.wakes import read_standing
 from mind_body.mind.work_items import name_item, read_campaign_past, read_work_past
-from mind_body.mind.work_records import SELF_PAUSE, FollowUp, Handoff, OpenWork, WorkFacts
+from mind_body.mind.work_records import FollowUp, Handoff, OpenWork, WorkFacts
 
 
 def read_work_facts(tx: Transaction, window: Window) -> WorkFacts:
@@ -24,14 +24,11 @@ def read_work_facts(tx: Transaction, window: Window) -> WorkFacts:
     campaigns = _read_campaigns(tx, {one.campaign for one in works if one.campaign})
     proposals = tuple(read_proposals(tx))
     asked = [one.event_id for one in proposals if one.event_id is not None]
-    standing = read_standing(tx, RunKind.SELF_RUN, window)
     return WorkFacts(
-        live=standing.live,
         open=tuple(_open_work(tx, one, campaigns.get(one.campaign or "")) for one in works),
         proposals=proposals,
         reactions=tuple(read_reactions(tx, asked)) if asked else (),
-        pauses=tuple(pause for pause in read_pauses(tx) if pause.cause.startswith(SELF_PAUSE)),
-        standing=standing,
+        standing=read_standing(tx, RunKind.SELF_RUN, window),
     )
 
 

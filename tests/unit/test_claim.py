@@ -44,8 +44,7 @@ def ended(*outcomes: str, at: int = NOW) -> tuple[Run, ...]:
 
 
 def facts(*works: OpenWork, **columns: Any) -> WorkFacts:
-    standing = Standing(**columns)
-    return WorkFacts(live=standing.live, open=works, proposals=(), reactions=(), pauses=(), standing=standing)
+    return WorkFacts(open=works, proposals=(), reactions=(), standing=Standing(**columns))
 
 
 def decide(found: WorkFacts, *, control: Any = RELEASED, config: Any = CONFIG, now: int = NOW) -> Any:
