@@ -116,17 +116,18 @@ class Lease:
             model=model[:MODEL_MAX],
             ceiling_micro_usd=ceiling_micro_usd,
         )
-        found: _Answered | str | None = None
+        found: _Answered | str = SILENT
+        deadline = trio.current_time() + ASK_S
         try:
-            with trio.move_on_after(ASK_S):
+            with trio.move_on_at(deadline):
                 await self._tell_owed()
-                found = await self._put(question)
+            found = await self._put(question, deadline)
         finally:
             if not isinstance(found, _Answered):
                 # It may be reserved all the same, and it never leaves.
                 self._owe(call_id, render_settle(call_id, 0))
         if not isinstance(found, _Answered) or not isinstance(found.answer, lines.Granted):
-            return self._decline(call_id, _declined(found or SILENT))
+            return self._decline(call_id, _declined(found))
         hold = self._find_hold()
         if hold is not None:
             await self.settle(call_id, Usage(), 0)
@@ -191,10 +192,10 @@ class Lease:
         control = read_control(self._home, self._name)
         return Declined("held", control.reason) if isinstance(control, Held) else None
 
-    async def _put(self, question: lines.Line) -> "_Answered | str":
+    async def _put(self, question: lines.Line, deadline: float | None = None) -> "_Answered | str":
         """The answer, or why there is none."""
         raw, why = lines.render_line(question), SILENT
-        with trio.move_on_after(ASK_S):
+        with trio.move_on_at(trio.current_time() + ASK_S if deadline is None else deadline):
             while True:
                 handed = await ask_line(self._home.lease_socket, raw, lines.LINE_MAX)
                 if isinstance(handed, Handed):
