@@ -96,7 +96,7 @@ def _as_looked_at(known: Known) -> tuple[WakeFacts, WorkFacts]:
     if isinstance(known.live, Dead):
         facts = bury(facts, known.live, known.now)
     if isinstance(known.work_live, Dead):
-        work = replace(work, live=None, standing=replace(work.standing, live=None))
+        work = replace(work, standing=replace(work.standing, live=None))
     if known.tried_anew and isinstance(known.control, Released):
         facts = replace(facts, standing=_mended(facts.standing))
         work = replace(work, standing=_mended(work.standing))
@@ -125,17 +125,11 @@ def _of_mail(known: Known, facts: WakeFacts) -> Topic:
 
 
 def _of_beats(known: Known, facts: WakeFacts) -> Topic:
-    persona = known.house.config.persona
     name: Name = "scheduled wakes"
-    if not persona.beat:
-        return Topic(name, "rests", "Off: [persona] beat is false.")
-    if facts.home is None:
-        where = f"she is not in her home room {persona.home_room}: invite her" if persona.home_room else "there is no home_room"
-        return Topic(name, "rests", f"None: {where}.")
-    if facts.standing.last_act_at is None:
-        return Topic(name, "rests", "None before she has heard anything at all.")
+    if (none := _no_beats(known, facts)) is not None:
+        return Topic(name, "rests", none)
     if facts.standing.live is not None:
-        return Topic(name, "waits", "None while she is acting.")
+        return Topic(name, "rests", "None while she is acting.")
     alone = replace(facts, pending=(), awaited=())
     answer = decide_wake(alone, known.control, known.house, known.now)
     spacing = _spacing(known, facts.standing)
@@ -143,8 +137,24 @@ def _of_beats(known: Known, facts: WakeFacts) -> Topic:
         at = max(known.beat.at, known.now)
         told = f"She may speak unprompted on a beat of the host; the next is {known.when(at)}, and wakes one Mind."
         return Topic(name, "now" if at <= known.now else "waits", told, (*spacing, _apart(known.beat)), at)
-    because = _because(known, answer, _skips(known, facts.standing, "beat"))
-    return _topic(name, "a scheduled wake is to come", answer, (*because, *spacing), known)
+    because = (*_because(known, answer, _skips(known, facts.standing, "beat")), *spacing)
+    if isinstance(answer, Wait):
+        return Topic(name, "waits", f"The next may come {known.when(answer.until)}, on a beat of the host.", because, answer.until)
+    return Topic(
+        name, "rests", "None until she is released." if isinstance(known.control, Held) else f"None: {answer.reason}.", because
+    )
+
+
+def _no_beats(known: Known, facts: WakeFacts) -> str | None:
+    """Why she has no scheduled wakes at all."""
+    persona = known.house.config.persona
+    if not persona.beat:
+        return "Off: [persona] beat is false."
+    if not persona.home_room:
+        return "None: there is no home_room."
+    if facts.home is None:
+        return f"None: she is not in her home room {persona.home_room}: invite her."
+    return "None before she has heard anything at all." if facts.standing.last_act_at is None else None
 
 
 def _of_work(known: Known, work: WorkFacts) -> Topic:

@@ -85,7 +85,7 @@ def read_beat(home: Home, now: int) -> Beat:
 
 
 def read_spent_caps(known: Known, home: Home) -> list[Cap]:
-    """Caps of which nothing is left by the ledger, which counts what is held back, and what other Minds spend."""
+    """Caps of which nothing is left by the ledger, which counts what is held back, too; where her own record does not say so."""
     if not home.ledger.exists():
         return []
     host, standing = known.house.host, known.wake.standing
@@ -98,7 +98,8 @@ def read_spent_caps(known: Known, home: Home) -> list[Cap]:
         *list_mind_caps(known.name, known.house.config.spend, committed, extensions, today),
         *list_host_caps(host.spend, Committed(totals.host.day, totals.host.month), today),
     ]
-    return [cap for cap in caps if cap.committed and not cap.left]
+    recorded = {window.day: standing.spent_day, window.month: standing.spent_month}
+    return [cap for cap in caps if cap.committed and not cap.left and (cap.mind is None or recorded[cap.window] < cap.cap)]
 
 
 def read_stops(known: Known, home: Home) -> list[Stop]:
