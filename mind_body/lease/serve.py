@@ -86,7 +86,8 @@ class Server:
                 os.close(descriptor)
 
     def _complain(self, who: str, why: str, peer: Peer | None = None) -> None:
-        kept = self._seldom.count(f"{peer or who} {why}", now_ms())
+        # Strangers are told as one: there may be a new process with every try.
+        kept = self._seldom.count(f"{peer} {why}", now_ms())
         if kept is not None:
             journal = bind_peer(self._journal, peer) if peer else self._journal
             journal.note("peer.refused", f"Sent away: {who}: {why}.", level="warning", REASON=why, NOT_TOLD=kept or None)

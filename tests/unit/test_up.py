@@ -25,6 +25,7 @@ from mind_body.control.effective import Control
 from mind_body.control.files import read_control
 from mind_body.errors import ConfigError, MindBodyError
 from mind_body.home import Home, directory_home, system_home
+from mind_body.host.handover import ask_line
 from mind_body.host.liveness import take_hold
 from mind_body.host.peers import Peer, read_peer
 from mind_body.host.poke import send_poke
@@ -308,6 +309,9 @@ async def test_its_organs_die_with_it_also_by_kill_9(yard: Yard) -> None:
     )
     try:
         await yard.until(lambda: all(is_locked(path) for path in locks))
+        with trio.fail_after(10):
+            answer = await ask_line(yard.home.lease_socket, b"\n", 1000)
+        assert "which nobody registered" in str(answer), "the lease listens where `mind up` has bound"
     finally:
         up.kill()
         up.wait()
