@@ -124,7 +124,7 @@ class Launcher:
             crash_point("heartbeat.T2")
         if done.asked:
             crash_point("heartbeat.asked")
-        if done.said:
+        if done.said or done.asked:  # where there is no room to ask in, the mouth makes one
             send_poke(self._home.mouth_socket)
         return seen, done
 

@@ -138,14 +138,17 @@ class Heartbeat:
         """Called for every Mind that was looked after: a long round is no hang."""
         self._watched: dict[str, Watched] = {}
         self._listed: Mark = None
+        self._latest = 0
+        """The instant of the last round; an earlier one after it means that the clock was set back."""
 
     async def look_round(self, now: int, *, thorough: bool) -> int | None:
         """Look where there is something to see; the next instant at which something is due, or None."""
         crash_point("heartbeat.look")
         self._list_minds(thorough=thorough)
+        stepped_back, self._latest = now < self._latest, now
         for watched in list(self._watched.values()):
             with self._contained(watched):
-                if self._has_news(watched, now, thorough=thorough):
+                if self._has_news(watched, now, thorough=thorough, stepped_back=stepped_back):
                     watched.look(now)
                     self._recovered(watched)
                     self._progress()
@@ -192,8 +195,11 @@ class Heartbeat:
             if name not in self._watched:
                 self._watched[name] = Watched(name, self._home, self._host, self._journal)
 
-    def _has_news(self, watched: Watched, now: int, *, thorough: bool) -> bool:
-        """Whether to look; opens what is not open. In a faulty Mind there is news when one of its files changed."""
+    def _has_news(self, watched: Watched, now: int, *, thorough: bool, stepped_back: bool) -> bool:
+        """Whether to look; opens what is not open. In a faulty Mind there is news when one of its files changed.
+
+        What was due by a clock that was set back since is asked for anew.
+        """
         changed = watched.take_marks()
         if watched.config is None or watched.mind is None:
             if not (changed or thorough):
@@ -202,7 +208,7 @@ class Heartbeat:
         assert watched.mind is not None
         wrote = watched.mind.changed()
         due = watched.due
-        return changed or wrote or watched.live or (due is not None and due <= now)
+        return changed or wrote or watched.live or (due is not None and (due <= now or stepped_back))
 
     def _recovered(self, watched: Watched) -> None:
         if watched.fault is not None:

@@ -128,7 +128,7 @@ class Worker:
             crash_point("heartbeat.asked")
         if desk.done.run is not None:
             crash_point("heartbeat.claimed")
-        if desk.done.said:
+        if desk.done.said or desk.done.asked:  # where there is no room to ask in, the mouth makes one
             send_poke(self._home.mouth_socket)
         return seen, desk.done
 

@@ -263,6 +263,16 @@ async def test_one_account_gets_its_turns_of_the_day_is_told_and_is_answered_aft
     stage.close()
 
 
+async def test_a_clock_that_is_set_back_holds_mail_up_for_its_breath_and_no_longer(stage: Stage) -> None:
+    stage.hear("ada", NOW)
+    await stage.look(NOW)
+    due = await stage.look(NOW - HOUR)
+    assert due is not None
+    assert due <= NOW - HOUR + 5000
+    await stage.look(due)
+    assert stage.awake() == ["ada"]
+
+
 async def test_a_message_and_a_run_of_work_wake_her_once_each_also_over_restarts(stage: Stage) -> None:
     stage.hear("ada", NOW)
     for step in range(20):

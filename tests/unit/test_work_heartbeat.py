@@ -322,8 +322,10 @@ async def test_what_is_retired_is_dropped_and_its_thread_told_once(yard: Yard) -
 async def test_a_question_waits_on_record_until_there_is_a_room_to_ask_it_in(yard: Yard) -> None:
     yard.ask()
     now = await yard.come_to_nothing(3)
+    yard.mouth.drain()
     await yard.look(now)
     assert [one.room_id for one in yard.questions()] == [None]
+    assert yard.mouth.drain(), "who makes the room"
     yard.operators_room(membership="invite")
     await yard.look(now + 1)
     await yard.look(now + 2)
