@@ -130,16 +130,19 @@ class Desk:
         kept = self._seldom.count(f"{peer} {question.ask} {refused.kind} {refused.reason}", self._clock())
         if kept is None:
             return
-        what = {"borrow": "A credential was not lent", "reserve": "A call was refused"}.get(question.ask, "A call was not settled")
-        bind_peer(self._journal, peer).note(
-            f"{'credential' if question.ask == 'borrow' else 'call'}.refused",
-            f"{what}: {refused.reason}.",
-            RUN=getattr(question, "run", None),
-            CALL=getattr(question, "call", None),
-            REASON=refused.kind,
-            UNTIL=None if refused.until is None else render_utc(refused.until),
-            NOT_TOLD=kept or None,
-        )
+        journal = bind_peer(self._journal, peer).bind(WHY=refused.kind, **({"NOT_TOLD": kept} if kept else {}))
+        until = None if refused.until is None else render_utc(refused.until)
+        match question:
+            case Borrow():
+                journal.note("credential.refused", f"A credential was not lent: {refused.reason}.")
+            case Reserve(run=run, call=call):
+                journal.note("call.refused", f"A call was refused: {refused.reason}.", RUN=run, CALL=call, UNTIL=until)
+            case Settle(call=call):
+                journal.note("settlement.refused", f"What a call cost was not written down: {refused.reason}.", CALL=call)
+            case Report(run=run):
+                journal.note("settlement.refused", f"What a run cost was not written down: {refused.reason}.", RUN=run)
+            case _:
+                assert_never(question)
 
     def _lose_ledger(self, error: MindBodyError, *, writing: bool) -> None:
         """Told once, until it can be used again."""
