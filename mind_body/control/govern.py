@@ -151,7 +151,7 @@ def is_mended(pause: Pause, mended_at: int, now: int) -> bool:
 def _paused(pauses: Sequence[Pause], house: House, now: int) -> list[Skip]:
     found = []
     for pause in pauses:
-        until = pause.until + (round(SPREAD_MS * house.chance) if pause.cause in SHARED else 0)
+        until = pause.until + (_spread(house) if pause.cause in SHARED else 0)
         stepped_back = pause.since > 0 and pause.since - now > until - pause.since
         if until > now and not stepped_back and not is_mended(pause, house.mended_at, now):
             found.append(Skip("paused", f"paused ({pause.cause}): {pause.reason}", until, pause.cause))
@@ -187,7 +187,8 @@ def _spent(standing: Standing, house: House, now: int) -> list[Skip]:
     ):
         if spent and spent >= cap:
             words = f"she has spent {render_usd(spent)} of the {render_usd(cap)} that she may in a {word}"
-            found.append(Skip("spend", words, max(until(now, zone), now + 1), f"spend-{word}"))
+            opens = max(until(now, zone), now + 1) + _spread(house)  # a cap is renewed for many at once, too
+            found.append(Skip("spend", words, opens, f"spend-{word}"))
     return found
 
 
@@ -207,6 +208,10 @@ def _too_soon(standing: Standing, dial: Dial, now: int) -> list[Skip]:
         return []
     silent = f", doubled for {standing.silent_beats} in silence" if standing.silent_beats else ""
     return [Skip("cadence", f"the next scheduled wake is not due yet{silent}", max(standing.last_act_at + length, now + 1))]
+
+
+def _spread(house: House) -> int:
+    return round(SPREAD_MS * house.chance)
 
 
 def _ms(seconds: float) -> int:
