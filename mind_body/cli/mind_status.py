@@ -21,6 +21,8 @@ from mind_body.settings import HostConfig
 
 DAEMONS = ("mouth", "heartbeat", "lease")
 """One per host, for all its Minds."""
+DEAF_AFTER_MS = 900_000
+"""The mouth stores an empty answer's position every ten minutes: after a quarter of an hour she hears nobody."""
 
 
 class Status(TypedDict):

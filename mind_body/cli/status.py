@@ -4,7 +4,7 @@ import json
 
 import click
 
-from mind_body.cli.mind_status import DAEMONS, Status, read_status, read_unit
+from mind_body.cli.mind_status import DAEMONS, DEAF_AFTER_MS, Status, read_status, read_unit
 from mind_body.cli.minds import find_minds
 from mind_body.cli.render import list_words, render_table, render_tokens, render_wait, render_when
 from mind_body.clock import next_day, next_month, now_ms, render_utc
@@ -14,8 +14,6 @@ from mind_body.home import Home
 from mind_body.money import render_usd
 from mind_body.settings import HostConfig
 
-DEAF_AFTER_MS = 900_000
-"""The mouth stores an empty answer's position every ten minutes: after a quarter of an hour she hears nobody."""
 HEAD = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "MONTH", "PERSONA", "SELF")
 
 

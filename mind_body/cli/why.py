@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
+from mind_body.cli.mind_status import DEAF_AFTER_MS
 from mind_body.cli.minds import find_minds, opened
 from mind_body.cli.reasons import Explained, Known, Topic, explain
 from mind_body.cli.render import render_plain
 from mind_body.cli.why_facts import Eyes, read_spent_caps, read_stops
-from mind_body.clock import now_ms
+from mind_body.clock import now_ms, render_utc
 from mind_body.config import read_host_config, read_mind_config
 from mind_body.control.effective import Held
 from mind_body.errors import MindBodyError
@@ -21,6 +22,7 @@ from mind_body.home import Home
 from mind_body.host.liveness import read_holder
 from mind_body.mind.place_reports import read_busy_places
 from mind_body.mind.questions import read_open_questions
+from mind_body.mind.reports import read_figures
 from mind_body.money import render_usd
 
 WITHOUT = {
@@ -73,10 +75,17 @@ def _look(home: Home, name: str) -> _Why:
     with opened(home, name) as mind, mind.read() as tx:
         known = Eyes(home, host, name).read(tx, config, now)
         asked = len(read_open_questions(tx))
+        heard_until = read_figures(tx, now).heard_until
         places = [(place.room_id, place.thread) for place in read_busy_places(tx, config.persona.loop_turns)]
-    notes = [*_asked(name, asked), *_places(places), *_purse(home, known)]
     stopped = [organ for organ in WITHOUT if read_holder(home.lock_file(organ)) is None]
+    deaf = "mouth" not in stopped and (heard_until or 0) < now - DEAF_AFTER_MS
+    notes = [*(_deaf(heard_until) if deaf else ()), *_asked(name, asked), *_places(places), *_purse(home, known)]
     return _Why(known, explain(known), stopped, notes)
+
+
+def _deaf(heard_until: int | None) -> Iterator[str]:
+    since = f"since {render_utc(heard_until)}" if heard_until else "yet"
+    yield f"She has not heard her homeserver {since}, so that nobody's message reaches her: `mind doctor` says what is wrong."
 
 
 def _asked(name: str, count: int) -> Iterator[str]:

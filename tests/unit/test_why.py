@@ -351,7 +351,9 @@ def test_organs_that_do_not_run_come_first(tmp_path: Path) -> None:
             hold = take_hold(home.lock_file(organ), "x")
             assert hold is not None
             stack.callback(hold.release)
-        assert "stopped" not in call(home, "why", "ada").stdout
+        told = call(home, "why", "ada").stdout
+        assert "stopped" not in told
+        assert "She has not heard her homeserver yet" in told
         assert json.loads(call(home, "why", "ada", "--json").stdout)["stopped"] == []
 
 
