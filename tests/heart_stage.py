@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from mind_body.heartbeat.look import Heartbeat
-from mind_body.ids import new_id
 from mind_body.mind.changes import NewHeard
 from mind_body.mind.hearing import admit_heard
 from mind_body.mind.questions import read_questions
@@ -78,16 +77,23 @@ class Stage:
             admit_heard(tx, [NewHeard(**values)], at)
         return str(values["event_id"])
 
-    def answered(self, name: str, now: int) -> None:
-        """Her run takes one turn, which closes the mail of its conversations, and ends."""
+    def begin(self, name: str, now: int) -> None:
+        """Her run is held, and takes a turn for the mail of its conversations."""
         run = self.live(name)
         assert run is not None
         with self.minds[name].write() as tx:
             assert adopt_run(tx, run.id, "her", now)
             mail = tuple(one.heard.seq for one in read_mail(tx, run.conversations))
-            new = NewTurn(new_id(), run.id, "s", 1, run.conversations[0], "", mail)
-            assert open_turn(tx, new, "her", now)
-            assert close_turn(tx, new.id, run.id, holder="her", end=TurnEnd(TurnState.REPLIED), now=now)
+            assert open_turn(tx, NewTurn(run.id, run.id, "s", 1, run.conversations[0], "", mail), "her", now)
+
+    def answered(self, name: str, now: int) -> None:
+        """That turn closes its mail, and the run ends."""
+        run = self.live(name)
+        assert run is not None
+        if run.holder is None:
+            self.begin(name, now)
+        with self.minds[name].write() as tx:
+            assert close_turn(tx, run.id, run.id, holder="her", end=TurnEnd(TurnState.REPLIED), now=now)
             assert end_run(tx, run.id, "her", "done", "a test", now)
 
     def end(self, name: str, outcome: str, now: int) -> None:

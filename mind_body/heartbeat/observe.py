@@ -74,8 +74,10 @@ class Observer:
         after = bury(facts, verdict, now) if isinstance(verdict, Dead) else facts
         house = read_house(self.home, self.name, KIND, config, self.host, paused=bool(facts.standing.pauses))
         decision = decide_wake(after, control, house, now)
-        day_ends = next_day(now, self.host.time_zone) if mail.sifted.turned_away else 0
-        told = plan_turned_away(mail.sifted.turned_away, mail.places, config, window.day, day_ends)
+        # A turn under way counts already, while the mail that it answers still waits: that is not turned away.
+        turned_away = mail.sifted.turned_away if verdict is None else ()
+        day_ends = next_day(now, self.host.time_zone) if turned_away else 0
+        told = plan_turned_away(turned_away, mail.places, config, window.day, day_ends)
         question = None
         if isinstance(decision, Wait) and decision.skip is not None and (facts.pending or facts.awaited):
             away = {one.mail for one in mail.sifted.turned_away}
@@ -88,7 +90,7 @@ class Observer:
             verdict=verdict,
             decision=decision,
             acked=is_acked(tx, "heartbeat", control),
-            turned_away=mail.sifted.turned_away,
+            turned_away=turned_away,
             unsaid=tuple(one for one in told if read_said(tx, one.row.id) is None),
             question=question if question is not None and read_question(tx, question.id) is None else None,
             day_ends=day_ends,

@@ -9,6 +9,7 @@ import pytest
 from mind_body.control.govern import SPREAD_MS
 from mind_body.control.loops import name_stretch
 from mind_body.heartbeat.house import chance_of
+from mind_body.host.liveness import take_hold
 from mind_body.matrix.notices import NoticeKey, render_notice
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.places import read_place
@@ -199,6 +200,26 @@ async def test_w2_bots_get_their_turns_then_silence_one_notice_and_one_line_unti
     now = await chatter(stage, now + 10_000, 10)
     assert len(stage.rows("ada", "SELECT 1 FROM turn")) == 6, "a person's word begins the count anew"
     assert len(stage.told("ada")) == 2
+    stage.close()
+
+
+async def test_w2_while_her_last_turn_is_under_way_nobody_is_told_that_she_stops(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, toml="[persona]\nloop_turns = 3\n")
+    now = await chatter(stage, NOW, 2)
+    stage.hear("ada", now, sender=BOT)
+    await stage.look(now + 5000)
+    lock = take_hold(stage.home.lock_file("persona", "ada"), "her")
+    assert lock is not None
+    stage.begin("ada", now + 5000)
+    await stage.look(now + 6000)
+    assert stage.told("ada") == []
+    stage.answered("ada", now + 7000)
+    await stage.look(now + 7000)
+    assert stage.told("ada") == [], "nobody has asked for more"
+    stage.hear("ada", now + 8000, sender=BOT)
+    await stage.look(now + 8000)
+    assert len(stage.told("ada")) == 1
+    lock.release()
     stage.close()
 
 
