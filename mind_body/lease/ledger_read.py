@@ -147,7 +147,9 @@ def read_pauses(path: Path) -> list[CredentialPause]:
     """Of every credential that has one, also when its time is over: compare `until` with the clock."""
     with open_reader(path) as tx:
         users: dict[str, list[str]] = {}
-        for row in tx.execute("SELECT DISTINCT credential, mind FROM call ORDER BY mind"):
+        for row in tx.execute(
+            "SELECT DISTINCT credential, mind FROM call WHERE credential IN (SELECT credential FROM pause) ORDER BY mind"
+        ):
             users.setdefault(row["credential"], []).append(row["mind"])
         return [
             CredentialPause(row["kind"], row["until"], row["since"], row["reason"], tuple(users.get(row["credential"], ())))
