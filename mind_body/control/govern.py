@@ -101,11 +101,11 @@ def govern(ask: Ask, standing: Standing, control: Control, house: House, now: in
 
 def find_skips(ask: Ask, standing: Standing, control: Control, house: House, now: int) -> list[Skip]:
     """All that holds it up: for who explains the answer."""
-    look = now + max(_ms(house.host.look_s), 1)
     if isinstance(control, Held):
-        return [Skip("held", f"held: {control.reason}", look)]
+        return [Skip("held", f"held: {control.reason}", _next_look(house.host, now))]
     if standing.live is not None:
-        return [Skip("busy", f"run {standing.live.id} is {'held' if standing.live.holder else 'open'}", look)]
+        words = f"run {standing.live.id} is {'held' if standing.live.holder else 'open'}"
+        return [Skip("busy", words, _next_look(house.host, now))]
     skips = [
         *_paused(standing.pauses, house, now),
         *_backing_off(standing.recent, house.host, now),
@@ -151,7 +151,7 @@ def is_mended(pause: Pause, mended_at: int, now: int) -> bool:
 def _paused(pauses: Sequence[Pause], house: House, now: int) -> list[Skip]:
     found = []
     for pause in pauses:
-        until = pause.until + (_spread(house) if pause.cause in SHARED else 0)
+        until = pause.until + (_spread(house, pause.until - pause.since) if pause.cause in SHARED else 0)
         stepped_back = pause.since > 0 and pause.since - now > until - pause.since
         if until > now and not stepped_back and not is_mended(pause, house.mended_at, now):
             found.append(Skip("paused", f"paused ({pause.cause}): {pause.reason}", until, pause.cause))
@@ -210,8 +210,13 @@ def _too_soon(standing: Standing, dial: Dial, now: int) -> list[Skip]:
     return [Skip("cadence", f"the next scheduled wake is not due yet{silent}", max(standing.last_act_at + length, now + 1))]
 
 
-def _spread(house: House) -> int:
-    return round(SPREAD_MS * house.chance)
+def _spread(house: House, length: int = 4 * SPREAD_MS) -> int:
+    """How long after a reset she goes on: a quarter of the wait at most, so that nobody waits much longer for a short limit."""
+    return round(min(SPREAD_MS, max(length, 0) // 4) * house.chance)
+
+
+def _next_look(host: HostConfig, now: int) -> int:
+    return now + max(_ms(host.look_s), 1)
 
 
 def _ms(seconds: float) -> int:

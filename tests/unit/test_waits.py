@@ -110,6 +110,16 @@ async def test_at_a_reset_two_minds_go_on_at_instants_of_their_own_and_a_restart
     assert abs(found[0]["ada"] - found[0]["eve"]) > 100
 
 
+async def test_after_a_limit_of_seconds_nobody_waits_much_longer_than_it_says(stage: Stage) -> None:
+    stage.pause("ada", "limited", NOW + 8000, since=NOW)
+    stage.hear("ada", NOW)
+    due = await stage.look(NOW)
+    assert due is not None
+    assert NOW + 8000 <= due <= NOW + 10_000
+    await stage.look(due)
+    assert stage.awake() == ["ada"]
+
+
 async def test_a_pause_that_an_operator_has_mended_is_over_and_nobody_is_told_of_it_any_more(stage: Stage) -> None:
     await stage.look(NOW)
     stage.pause("ada", "spend", NOW + DAY, since=NOW)
