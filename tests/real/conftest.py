@@ -11,6 +11,7 @@ from tests.parts_present import require_part
 from tests.real.parts.chat_api import answer_with, open_chat_api
 from tests.real.parts.echo import echo
 from tests.real.parts.house import House
+from tests.real.parts.lease import close_leases
 from tests.real.parts.scene import Scene
 from tests.real.parts.synapse import Homeserver, open_homeserver
 
@@ -25,6 +26,13 @@ def homeserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homeserver]
     require_part("synapse")
     with open_homeserver(tmp_path_factory.mktemp("synapse")) as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _no_stray_leases() -> Iterator[None]:
+    """A lease that a test started for its own halves ends with the test."""
+    yield
+    close_leases()
 
 
 @pytest.fixture

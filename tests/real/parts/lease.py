@@ -11,12 +11,15 @@ from mind_body.host.peers import forget_peer, register_peer
 from tests.real.parts.organ import Organ
 from tests.real.parts.scene import wait_until
 
+_started: list[Organ] = []
+
 
 def start_lease(home: Home) -> Organ:
-    """It answers when this returns. The caller closes it."""
+    """It answers when this returns. Ended by the caller, or with the test (`close_leases`)."""
     assert home.root is not None
     organ = Organ("lease", home.root)
     organ.start()
+    _started.append(organ)
     wait_until("the lease to answer", lambda: _is_there(home, organ), 20)
     return organ
 
@@ -31,6 +34,12 @@ def leased(home: Home, half: Literal["persona", "self"], mind: str = "ada") -> I
     finally:
         forget_peer(home, os.getpid())
         organ.close()
+
+
+def close_leases() -> None:
+    """Those of the test that ends."""
+    while _started:
+        _started.pop().close()
 
 
 def _is_there(home: Home, organ: Organ) -> bool:
