@@ -69,7 +69,7 @@ def plan_pause(outcome: Outcome, pauses: Sequence[Pause], now: int) -> Pause | N
     match outcome:
         case Limited(until, reason):
             strikes = _strikes("limited", pauses)
-            return Pause("limited", max(until, now + 1), reason, strikes)
+            return Pause("limited", max(until, now + 1), reason, strikes, since=now)
         case Failed("spend", retry_at, reason):
             until = max(retry_at or now + OPERATOR_WAIT_MS, now + BACKOFF_MS)
             return Pause("spend", until, reason, _strikes("spend", pauses), since=now)

@@ -81,7 +81,7 @@ def test_what_goes_on_always_fits_the_window_with_room_for_an_answer(prefix: int
 
 
 def test_a_limit_sleeps_until_its_reset_and_an_overload_waits_twice_as_long_each_time() -> None:
-    assert plan_pause(Limited(NOW + 9_000, "5 hours"), (), NOW) == Pause("limited", NOW + 9_000, "5 hours", 1)
+    assert plan_pause(Limited(NOW + 9_000, "5 hours"), (), NOW) == Pause("limited", NOW + 9_000, "5 hours", 1, NOW)
     pauses: list[Pause] = []
     waits = []
     for _ in range(12):
