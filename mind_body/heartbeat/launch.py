@@ -13,6 +13,7 @@ from typing import Any
 from mind_body.control.effective import Control, Held, Released
 from mind_body.control.files import read_control
 from mind_body.control.govern import MENDABLE
+from mind_body.control.loops import TurnedAway
 from mind_body.crash import crash_point
 from mind_body.heartbeat.ask import ask_open
 from mind_body.heartbeat.observe import KIND, Observer, Seen
@@ -20,6 +21,7 @@ from mind_body.heartbeat.pick import Contender
 from mind_body.heartbeat.rouse import Rouser
 from mind_body.heartbeat.settle import Done, note_question
 from mind_body.heartbeat.skips import SkipTeller
+from mind_body.heartbeat.tell import Told
 from mind_body.heartbeat.wake import Busy, Dead, Decision, Open, Unheld, Wait
 from mind_body.home import Home
 from mind_body.host.poke import send_poke
@@ -28,6 +30,7 @@ from mind_body.mind.acks import admit_ack, is_acked
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.questions import admit_question
 from mind_body.mind.records import Run
+from mind_body.mind.rooms import read_room
 from mind_body.mind.runs import clear_pause, close_dead_run, open_run
 from mind_body.mind.store import Mind, Transaction
 from mind_body.mind.wakes import read_last_beat
@@ -166,11 +169,23 @@ def _say(tx: Transaction, seen: Seen, config: MindConfig, now: int, done: Done) 
     """Those who wait are told, and the operators asked."""
     for told in seen.unsaid:
         done.said += admit_said(tx, [told.row], None, now)
-        if told.about is not None:
-            done.note("loop.spent" if told.about == "loop" else "loop.ceiling", told.sentence, ROOM=told.row.room_id)
+        if told.away is not None:
+            _note_away(tx, told, told.away, done)
     if seen.question is not None and admit_question(tx, seen.question):
         note_question(done, seen.question)
         done.said += len(ask_open(tx, config, now))
+
+
+def _note_away(tx: Transaction, told: Told, away: TurnedAway, done: Done) -> None:
+    """The line of a spent place is the mouth's own, which tells it where it is the first to see it."""
+    room, mail = read_room(tx, away.mail.room_id), away.mail
+    where = room.handle if room is not None else mail.room_id
+    fields: dict[str, Any] = {"ROOM": mail.room_id, "THREAD": mail.thread or None, "REASON": away.reason}
+    if away.kind == "loop":
+        sentence = f"She is silent in {where} until a person speaks there: {away.reason}."
+        done.note("loop.spent", sentence, level="warning", TURNS=told.turns, **fields)
+    else:
+        done.note("loop.ceiling", f"{mail.sender} brings her no more turns today: {away.reason}.", level="warning", **fields)
 
 
 def _note_opened(done: Done, run: Run) -> None:
