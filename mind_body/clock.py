@@ -45,6 +45,11 @@ def list_zones() -> list[str]:
     return sorted(zoneinfo.available_timezones())
 
 
+def render_local(at: int, zone: str) -> str:
+    """Date and wall clock there, to the minute, for people."""
+    return _local(at, zone).strftime("%Y-%m-%d %H:%M")
+
+
 def local_day(at: int, zone: str) -> str:
     """The date there, like 2026-11-30: sorts as it passes."""
     return _local(at, zone).strftime("%Y-%m-%d")

@@ -19,6 +19,7 @@ POINTS: dict[str, str] = {
     "ear.sync-answered": "the homeserver answered /sync, nothing is stored",
     "ear.T1": "T1 is committed: heard rows and position",
     "ear.gap-page": "one page of a gap is committed with its cursor",
+    "ear.question-room": "the homeserver has made a room for questions, nothing is stored of it",
     "ear.steer": "T1 of a message for the running Self is committed, nobody was poked",
     "heartbeat.before-T2": "the heartbeat decided to open a run, nothing is stored",
     "heartbeat.T2": "T2 is committed: the run is open, nobody was poked",

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import trio
 
+from mind_body.log import Journal
 from mind_body.model.session import Exchange, Outcome, Reply, SessionPlan, TurnResult, Unreadable, Usage
-from mind_body.model.spend import Declined, Reserved
+from mind_body.model.spend import Borrow, Declined, Reserved, Trouble
 
 BYTES_PER_TOKEN = 4
 
@@ -125,14 +126,72 @@ class RecordingPurse:
     reserved: dict[str, int] = field(default_factory=dict)
     """Ceilings in micro-USD by call id."""
     settled: dict[str, tuple[Usage, int]] = field(default_factory=dict)
+    troubles: list[Trouble] = field(default_factory=list)
+    """What was told of the credential."""
+    reports: list[tuple[int, int]] = field(default_factory=list)
 
-    async def reserve(self, call_id: str, ceiling_micro_usd: int) -> Reserved | Declined:
+    async def reserve(self, call_id: str, ceiling_micro_usd: int, model: str = "") -> Reserved | Declined:
         await trio.lowlevel.checkpoint()
         if self.declined is not None:
             return self.declined
         self.reserved[call_id] = ceiling_micro_usd
         return Reserved()
 
-    async def settle(self, call_id: str, usage: Usage, cost_micro_usd: int) -> None:
-        await trio.lowlevel.checkpoint()
+    async def settle(
+        self, call_id: str, usage: Usage, cost_micro_usd: int, model: str = "", trouble: Trouble | None = None
+    ) -> None:
         self.settled.setdefault(call_id, (usage, cost_micro_usd))
+        if trouble is not None:
+            self.troubles.append(trouble)
+        await trio.lowlevel.checkpoint()  # at last: what was settled is never lost to a cancellation
+
+    async def tell(self, call_id: str, trouble: Trouble) -> None:
+        await trio.lowlevel.checkpoint()
+        self.troubles.append(trouble)
+
+    def report(self, ours_micro_usd: int, theirs_micro_usd: int) -> None:
+        self.reports.append((ours_micro_usd, theirs_micro_usd))
+
+
+def lend(secret: str) -> Borrow:
+    """A lease that lends this."""
+
+    async def borrow() -> str:
+        await trio.lowlevel.checkpoint()
+        return secret
+
+    return borrow
+
+
+def lend_nothing(declined: Declined) -> Borrow:
+    """A lease that lends nothing, for this reason."""
+
+    async def borrow() -> Declined:
+        await trio.lowlevel.checkpoint()
+        return declined
+
+    return borrow
+
+
+class Notes(Journal):
+    """A journal that keeps its lines."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[str, str, dict[str, Any]]] = []
+        self.fields: dict[str, Any] = {}
+
+    def bind(self, **fields: Any) -> "Notes":
+        bound = Notes()
+        bound.lines, bound.fields = self.lines, self.fields | fields
+        return bound
+
+    def note(self, kind: str, sentence: str, *, level: str = "info", **fields: Any) -> None:
+        self.lines.append((kind, sentence, self.fields | fields))
+
+    def kinds(self) -> list[str]:
+        return [kind for kind, _, _ in self.lines]
+
+    def take(self) -> list[str]:
+        kinds = self.kinds()
+        self.lines.clear()
+        return kinds

@@ -14,6 +14,8 @@ from typing import Any
 import trio
 
 from mind_body.config import read_mind_config
+from mind_body.control.effective import Released
+from mind_body.control.files import read_control
 from mind_body.home import Home, directory_home
 from mind_body.ids import new_id
 from mind_body.mind.records import Pause, Run, RunKind
@@ -27,9 +29,9 @@ from mind_body.persona.opening import Opened, Opening, Place, open_next
 from mind_body.persona.prompt import Persona
 from mind_body.persona.turn import TurnTaker
 from mind_body.persona.words import read_words
+from mind_body.settings import HostConfig
 from tests.builders import NOW, insert_heard, insert_room, make_home
-from tests.fakes import Ask, FunctionProvider
-from tests.unit.test_heartbeat import Notes
+from tests.fakes import Ask, FunctionProvider, Notes
 
 ROOM = "!a:example.org"
 CONVERSATION = f"room:{ROOM}"
@@ -54,6 +56,7 @@ class Stage:
         write_persona(self.home, PERSONA)
         self.mind: Mind = open_mind(self.home.mind_db("ada"))
         self.provider = FunctionProvider(silent, small=False)
+        self.host = HostConfig()
         self.journal = Notes()
         self.holder = new_id()
         self.pokes: list[float] = []
@@ -69,7 +72,7 @@ class Stage:
         config = read_mind_config(self.home, "ada")
         me = Persona("ada", config.matrix.user, config.people, self.provider.small)
         words = read_words(self.home, config, me)
-        place = Place(self.home, me, config, self.provider, self.mind, self.journal, self.holder, words)
+        place = Place(self.home, me, config, self.host, self.provider, self.mind, self.journal, self.holder, words)
         self.sessions = OpenSessions(self.provider, 2)
         self.taker = TurnTaker(place, self.sessions, self._wait_for_poke, lambda: None)
         self.lease = Lease(self.home, "ada", self.journal)
@@ -92,10 +95,12 @@ class Stage:
         return run
 
     def open(self, run: Run, *, turns: int = 0, now: int = NOW) -> Opening:
-        return open_next(self.taker.place, run, turns=turns, is_alive=self.sessions.is_alive, now=now)
+        control = read_control(self.home, "ada")
+        assert isinstance(control, Released)
+        return open_next(self.taker.place, run, control, turns=turns, is_alive=self.sessions.is_alive, now=now)
 
-    async def turn(self, run: Run, *, turns: int = 0) -> Outcome | None:
-        opening = self.open(run, turns=turns)
+    async def turn(self, run: Run, *, turns: int = 0, now: int = NOW) -> Outcome | None:
+        opening = self.open(run, turns=turns, now=now)
         assert isinstance(opening, Opened), opening
         return (await self.taker.take(opening)).outcome
 

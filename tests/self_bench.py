@@ -153,7 +153,7 @@ class Bench:
             case Reopen():
                 fresh = make_facts(now)
                 child = replace(fresh.child, reopened=True)
-                calls = {name: getattr(facts, name) for name in ("held", "stopped", "spent", "limited")}
+                calls = {name: getattr(facts, name) for name in ("held", "stopped", "spent", "capped", "limited")}
                 self.facts = replace(fresh, began_at=facts.began_at, child=child, **calls)
             case Record():
                 self._change(recorded=True)

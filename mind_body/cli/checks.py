@@ -13,6 +13,8 @@ from mind_body.cli.account import Account, check_account
 from mind_body.cli.finding import Check, look
 from mind_body.cli.model_checks import check_model
 from mind_body.cli.self_checks import check_self
+from mind_body.cli.spend_checks import check_purse, check_spending
+from mind_body.cli.wake_checks import check_wakes
 from mind_body.config import list_minds, read_host_config, read_mind_config
 from mind_body.control.effective import Held
 from mind_body.control.files import read_control, read_dial
@@ -32,7 +34,7 @@ PYTHON = (3, 11)
 
 async def check_home(home: Home) -> list[Check]:
     """The host, then each Mind."""
-    checks = [_python(), _configuration(home), _prices(home), _sockets(home), _disk(home), _minds(home)]
+    checks = [_python(), _configuration(home), _prices(home), _sockets(home), _disk(home), *await check_purse(home), _minds(home)]
     for name in list_minds(home):
         checks += await check_one(home, name)
     return checks
@@ -47,6 +49,7 @@ async def check_one(home: Home, name: str) -> list[Check]:
         return [Check(f"{name}: configuration", ok=False, detail=str(error), fix=f"edit {home.mind_file(name)}"), *checks]
     checks.insert(0, Check(f"{name}: configuration", ok=True, detail=str(home.mind_file(name))))
     checks += [_persona(home, name, config), *_credentials(home, name, config)]
+    checks += [*check_spending(home, name, config), *check_wakes(home, name, config)]
     checks.append(
         await look(
             f"{name}: homeserver",

@@ -11,7 +11,7 @@ import trio
 from mind_body.errors import MindBodyError
 from mind_body.home import NAME_PATTERN, Home
 
-DAEMONS = ("mouth", "heartbeat")
+DAEMONS = ("lease", "mouth", "heartbeat")
 """One per host, for all its Minds."""
 HALVES = ("persona", "self")
 """One per Mind, and only while there is something for it to do."""
@@ -26,7 +26,7 @@ ROOMS = {"self": "self_run"}
 def organ(home: Home, organ: str, mind: str | None) -> NoReturn:
     """Run one organ in the foreground, as systemd and `mind up` do.
 
-    mouth and heartbeat serve all Minds of the host. persona and self serve the one that --mind names; without an open run
+    mouth, heartbeat and lease serve all Minds of the host. persona and self serve the one that --mind names; without an open run
     of their kind they do nothing and end with 0.
     """
     if (organ in HALVES) != (mind is not None):

@@ -1,17 +1,21 @@
 """Loop: the organs of one home as children of this process: started, started again, ended (`mind up`).
 
-1. The sockets are bound here and handed on, as systemd does it: a poke that comes while an organ is away waits for it.
-2. mouth and heartbeat run at once. A half of a Mind, persona or self, runs from the first poke on, which is left in the socket for
-   it to take. While her brake is held its pokes are dropped instead, and a running one is asked to end. Both halves are kept for
-   every Mind: one whose Self is not enabled is never poked there, and a socket costs nothing.
+1. The sockets are bound here and handed on, as systemd does it: a poke that comes while an organ is away waits for it, and so does
+   a question to the lease.
+2. lease, mouth and heartbeat run at once. A half of a Mind, persona or self, runs from the first poke on, which is left in the
+   socket for it to take. While her brake is held its pokes are dropped instead, and a running one is asked to end. Both halves are
+   kept for every Mind: one whose Self is not enabled is never poked there, and a socket costs nothing.
 3. Who dies is started again after a wait that doubles (`restart`); one that ended with 78 only when a file of its has changed.
 4. An organ that ended, however, pokes the heartbeat.
+5. The lease takes a process for a half of a Mind because it was registered here, before its program began. It is forgotten at its
+   end. The lease ends after all others, so that what they settle at the last is written down.
 """
 
 import os
 import select
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import trio
@@ -20,15 +24,19 @@ from mind_body.cli.restart import Again, WaitForOperator, decide_restart, render
 from mind_body.config import environment, list_minds
 from mind_body.control.effective import Held
 from mind_body.control.files import read_control
-from mind_body.errors import ChildError
+from mind_body.errors import ChildError, StorageError
 from mind_body.home import Home
+from mind_body.host.handover import bind_stream_socket
+from mind_body.host.peers import forget_ended_peers, forget_peer, register_peer
 from mind_body.host.poke import Pokes, open_poke_socket, send_poke
 from mind_body.host.process import Child, start_child
 from mind_body.log import Journal
 from mind_body.settings import HostConfig
 
-END_GRACE_S = 4.0
-"""SIGTERM, this long, SIGKILL: together within the 5 s that `mind up` promises."""
+END_GRACE_S = 3.5
+"""SIGTERM, this long, SIGKILL."""
+LEASE_GRACE_S = 1.0
+"""The same for the lease, after all others: together within the 5 s that `mind up` promises."""
 LOOK_S = 1.0
 """How often the list of Minds, the brakes of running personas and the files of stopped organs are looked at."""
 AT_ONCE_S = 1.0
@@ -59,13 +67,20 @@ class Organs:
         self._minds: dict[str, trio.CancelScope] = {}
 
     async def run(self) -> None:
-        """Until cancelled; then every organ is ended before it returns."""
-        async with trio.open_nursery() as nursery:
-            for organ, path in (("mouth", self._home.mouth_socket), ("heartbeat", self._home.heartbeat_socket)):
-                nursery.start_soon(self._keep_daemon, organ, path)
-            while True:
-                self._follow_minds(nursery)
-                await trio.sleep(min(LOOK_S, self._host.look_s))
+        """Until cancelled; then every organ is ended before it returns, the lease last."""
+        forget_ended_peers(self._home)
+        lease_scope = trio.CancelScope(shield=True)
+        async with trio.open_nursery() as outer:
+            outer.start_soon(self._keep_lease, lease_scope)
+            try:
+                async with trio.open_nursery() as nursery:
+                    for organ, path in (("mouth", self._home.mouth_socket), ("heartbeat", self._home.heartbeat_socket)):
+                        nursery.start_soon(self._keep_daemon, organ, path)
+                    while True:
+                        self._follow_minds(nursery)
+                        await trio.sleep(min(LOOK_S, self._host.look_s))
+            finally:
+                lease_scope.cancel()
 
     def _follow_minds(self, nursery: trio.Nursery) -> None:
         names = list_minds(self._home)
@@ -76,11 +91,19 @@ class Organs:
                 self._minds[name] = trio.CancelScope()
                 nursery.start_soon(self._keep_mind, name, self._minds[name])
 
-    async def _keep_daemon(self, organ: str, path: Path) -> None:
+    async def _keep_lease(self, scope: trio.CancelScope) -> None:
+        path = self._home.lease_socket
+        with scope, bind_stream_socket(path) as stream:
+            try:
+                await self._keep_daemon("lease", self._home.socket_of("lease"), {"stream": stream.fileno()})
+            finally:
+                path.unlink(missing_ok=True)
+
+    async def _keep_daemon(self, organ: str, path: Path, further: Mapping[str, int] | None = None) -> None:
         strikes = 0
         with open_poke_socket(path) as socket:
             while True:
-                code, lived_s = await self._run_child(organ, None, socket.fileno())
+                code, lived_s = await self._run_child(organ, None, {"poke": socket.fileno(), **(further or {})})
                 restart = decide_restart(code, lived_s, strikes, self._host, may_end=False)
                 strikes = await self._wait_after(organ, None, restart, code)
 
@@ -105,18 +128,19 @@ class Organs:
                 if isinstance(read_control(self._home, name), Held):
                     pokes.drain()  # no fact is lost: whoever releases her pokes again
                     continue
-                code, lived_s = await self._run_child(half, name, socket.fileno())
+                code, lived_s = await self._run_child(half, name, {"poke": socket.fileno()})
                 may_end = lived_s >= AT_ONCE_S or not _is_readable(socket.fileno())
                 restart = decide_restart(code, lived_s, strikes, self._host, may_end=may_end)
                 strikes = await self._wait_after(half, name, restart, code)
 
-    async def _run_child(self, organ: str, name: str | None, socket: int) -> tuple[int, float]:
+    async def _run_child(self, organ: str, name: str | None, sockets: Mapping[str, int]) -> tuple[int, float]:
         """Start it, wait for its end; its exit code and how many seconds it lived. Ended here when this is cancelled."""
         began = trio.current_time()
         try:
             argv = self._command(self._home, organ, name)
-            child = start_child(argv, env=_organ_environment(), sockets={"poke": socket}, new_session=True)
-        except ChildError as error:
+            announce = None if name is None else partial(register_peer, self._home, organ=organ, mind=name)
+            child = start_child(argv, env=_organ_environment(), sockets=sockets, new_session=True, announce=announce)
+        except (ChildError, StorageError) as error:
             self._note(name, "organ.not-started", f"The {organ} could not be started: {error}.", ABOUT=organ)
             return 1, 0.0
         self._note(name, "organ.started", f"The {organ} is started.", ABOUT=organ, PID=child.pid)
@@ -128,8 +152,9 @@ class Organs:
                 nursery.cancel_scope.cancel()
         finally:
             with trio.CancelScope(shield=True):
-                await child.end(END_GRACE_S)
+                await child.end(LEASE_GRACE_S if organ == "lease" else END_GRACE_S)
                 await child.aclose()
+            forget_peer(self._home, child.pid)
         if organ != "heartbeat":
             send_poke(self._home.heartbeat_socket)
         return code, trio.current_time() - began

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from mind_body.clock import local_day, render_local
 from mind_body.matrix.outside import clean
 
 
@@ -31,6 +32,13 @@ def render_wait(ms: int) -> str:
         if count:
             parts.append(f"{count} {name}")
     return " ".join(parts[:2]) or "0 s"
+
+
+def render_when(at: int, zone: str, now: int) -> str:
+    """An instant to come, on the wall clock there and as a wait: `at 07:12 (in 3 min)`, `on 2026-12-01 at 00:00 (in 5 h)`."""
+    day, _, minute = render_local(at, zone).partition(" ")
+    date = "" if day == local_day(now, zone) else f"on {day} "
+    return f"{date}at {minute} (in {render_wait(at - now)})" if at > now else "now"
 
 
 def list_words(words: Sequence[str]) -> str:

@@ -33,8 +33,9 @@ def runs(home: Home, names: tuple[str, ...], limit: int, as_json: bool) -> None:
     \b
     JSON: {runs: [{
         mind, id, state ("opened", "working" or "ended"), cause ("request" or "again"), opened_at, ended_at (ms since 1970, null),
-        outcome (null, "result", "flushed", "no-result", "interrupted", "killed", "died", "refused", "held", "budget", "limited" or
-        "dead"), reason, turns, cost_micro_usd, model_usage (by model), result (its first 800 bytes),
+        outcome (null, "result", "flushed", "no-result", "interrupted", "killed", "died", "refused", "held", "budget", "spend",
+        "limited", "overloaded", "authentication", "payment" or "dead"), reason, turns, cost_micro_usd, model_usage (by model),
+        result (its first 800 bytes),
         work null or {id, state, brief, asked_by, asked_in, room, conversation, workspace, campaign, continues},
         progress (the newest alone) null or {doing, prefix_tokens, ceiling_tokens, window_tokens, at},
         handoff null or {origin ("model" or "record"), cut, text, at}, steers [{kind, sender, state}]}]}

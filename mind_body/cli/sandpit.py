@@ -23,6 +23,7 @@ from mind_body.cli.homeserver import (
     synapse_is_installed,
     write_synapse_config,
 )
+from mind_body.cli.organ import DAEMONS
 from mind_body.clock import now_ms, render_utc
 from mind_body.config import environment, find_home
 from mind_body.errors import ChildError, ConfigError, MatrixUnreachable
@@ -147,7 +148,7 @@ async def _wait_for_homeserver(client: MatrixClient, homeserver: str, synapse: C
 async def _wait_for_organs(home: Home, organs: Child, directory: Path) -> None:
     async def run() -> bool:
         await trio.lowlevel.checkpoint()
-        return all(read_holder(home.lock_file(organ)) for organ in ("mouth", "heartbeat"))
+        return all(read_holder(home.lock_file(organ)) for organ in DAEMONS)
 
     await _wait_for("her organs", run, organs, directory / "up.log", ORGANS_START_S)
 

@@ -20,11 +20,11 @@ from mind_body.host.notify import Notify
 @click.command()
 @click.pass_obj
 def up(home: Home) -> None:
-    """Run mouth, heartbeat and personas of a home directory in the foreground, until Ctrl-C or SIGTERM.
+    """Run mouth, heartbeat, lease and the halves of Minds of a home directory in the foreground, until Ctrl-C or SIGTERM.
 
     \b
     What systemd does for an installed host, this does for --home DIR:
-    it binds the sockets, starts a persona at her first poke, and starts again what dies.
+    it binds the sockets, starts a half of a Mind at its first poke, and starts again what dies.
     New Minds are taken up while it runs.
     """
     trio.run(run_organs, home)

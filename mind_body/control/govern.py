@@ -38,9 +38,11 @@ SPREAD_MS = 30_000
 """Over so long those who waited for the same reset go on."""
 SHARED = ("limited", "overloaded", "spend")
 """Causes of a pause that ends for many at the same instant."""
-MENDABLE = ("authentication", "payment", "budget", "fault")
+MENDABLE = ("authentication", "payment", "budget", "spend", "fault")
 """Causes of a pause that an operator mends. Turning the dial, releasing the brake, changing her configuration or her model's key
 says "try now"; else they end by themselves."""
+HERS, CONVERSATIONS, HOSTS = "she may spend", "this conversation may cost", "all Minds together may spend"
+"""Whose cap a refusal of the lease is about, in its words; an operator's "reopen" lifts hers alone."""
 FRUITLESS = frozenset({"dead"})
 """Outcomes of runs that came to nothing whatever their turns did."""
 EXCUSED = frozenset({"held"})
@@ -93,11 +95,17 @@ class House:
 
 def govern(ask: Ask, standing: Standing, control: Control, house: House, now: int) -> Verdict:
     """The one answer."""
-    look = now + max(_ms(house.host.look_s), 1)
+    skips = find_skips(ask, standing, control, house, now)
+    return max(skips, key=lambda skip: skip.look_again_at, default=None) or Wake(ask.cause, now)
+
+
+def find_skips(ask: Ask, standing: Standing, control: Control, house: House, now: int) -> list[Skip]:
+    """All that holds it up: for who explains the answer."""
     if isinstance(control, Held):
-        return Skip("held", f"held: {control.reason}", look)
+        return [Skip("held", f"held: {control.reason}", _next_look(house.host, now))]
     if standing.live is not None:
-        return Skip("busy", f"run {standing.live.id} is {'held' if standing.live.holder else 'open'}", look)
+        words = f"run {standing.live.id} is {'held' if standing.live.holder else 'open'}"
+        return [Skip("busy", words, _next_look(house.host, now))]
     skips = [
         *_paused(standing.pauses, house, now),
         *_backing_off(standing.recent, house.host, now),
@@ -107,7 +115,7 @@ def govern(ask: Ask, standing: Standing, control: Control, house: House, now: in
     ]
     if ask.at > now:
         skips.append(Skip("breath", "more may come of the same breath", ask.at))
-    return max(skips, key=lambda skip: skip.look_again_at, default=None) or Wake(ask.cause, now)
+    return skips
 
 
 def window_of(host: HostConfig, now: int) -> Window:
@@ -143,7 +151,7 @@ def is_mended(pause: Pause, mended_at: int, now: int) -> bool:
 def _paused(pauses: Sequence[Pause], house: House, now: int) -> list[Skip]:
     found = []
     for pause in pauses:
-        until = pause.until + (round(SPREAD_MS * house.chance) if pause.cause in SHARED else 0)
+        until = pause.until + (_spread(house, pause.until - pause.since) if pause.cause in SHARED else 0)
         stepped_back = pause.since > 0 and pause.since - now > until - pause.since
         if until > now and not stepped_back and not is_mended(pause, house.mended_at, now):
             found.append(Skip("paused", f"paused ({pause.cause}): {pause.reason}", until, pause.cause))
@@ -179,7 +187,8 @@ def _spent(standing: Standing, house: House, now: int) -> list[Skip]:
     ):
         if spent and spent >= cap:
             words = f"she has spent {render_usd(spent)} of the {render_usd(cap)} that she may in a {word}"
-            found.append(Skip("spend", words, max(until(now, zone), now + 1), f"spend-{word}"))
+            opens = max(until(now, zone), now + 1) + _spread(house)  # a cap is renewed for many at once, too
+            found.append(Skip("spend", words, opens, f"spend-{word}"))
     return found
 
 
@@ -199,6 +208,15 @@ def _too_soon(standing: Standing, dial: Dial, now: int) -> list[Skip]:
         return []
     silent = f", doubled for {standing.silent_beats} in silence" if standing.silent_beats else ""
     return [Skip("cadence", f"the next scheduled wake is not due yet{silent}", max(standing.last_act_at + length, now + 1))]
+
+
+def _spread(house: House, length: int = 4 * SPREAD_MS) -> int:
+    """How long after a reset she goes on: a quarter of the wait at most, so that nobody waits much longer for a short limit."""
+    return round(min(SPREAD_MS, max(length, 0) // 4) * house.chance)
+
+
+def _next_look(host: HostConfig, now: int) -> int:
+    return now + max(_ms(host.look_s), 1)
 
 
 def _ms(seconds: float) -> int:

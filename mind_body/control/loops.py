@@ -78,15 +78,18 @@ def judge_mail(mail: WaitingMail, budget: Budget) -> TurnedAway | None:
 
 def sift_mail(waiting: Sequence[WaitingMail], budget: Budget) -> Sifted:
     """What may wake her, and what may not."""
-    verdicts = [(mail, judge_mail(mail, budget)) for mail in waiting]
     pending: dict[str, PendingMail] = {}
-    for mail, verdict in verdicts:
-        if verdict is None:
-            one = PendingMail(mail.conversation, mail.count, mail.oldest_at, mail.newest_at, (mail.sender,))
-            before = pending.get(mail.conversation)
-            pending[mail.conversation] = one if before is None else _joined(before, one)
+    turned_away: list[TurnedAway] = []
+    for mail in waiting:
+        verdict = judge_mail(mail, budget)
+        if verdict is not None:
+            turned_away.append(verdict)
+            continue
+        one = PendingMail(mail.conversation, mail.count, mail.oldest_at, mail.newest_at, (mail.sender,))
+        before = pending.get(mail.conversation)
+        pending[mail.conversation] = one if before is None else _joined(before, one)
     ordered = sorted(pending.values(), key=lambda one: (one.oldest_at, one.conversation))
-    return Sifted(tuple(ordered), tuple(verdict for _, verdict in verdicts if verdict is not None))
+    return Sifted(tuple(ordered), tuple(turned_away))
 
 
 def _joined(a: PendingMail, b: PendingMail) -> PendingMail:

@@ -9,16 +9,11 @@ from mind_body.control.asking import is_asking_room
 from mind_body.matrix.notices import NoticeKey, render_notice
 from mind_body.mind.asking_records import Question
 from mind_body.mind.outbox import admit_said
-from mind_body.mind.questions import mark_asked, read_open_questions, read_question
+from mind_body.mind.questions import mark_asked, read_open_questions
 from mind_body.mind.records import Membership, Room
 from mind_body.mind.rooms import read_members, read_rooms
 from mind_body.mind.store import Transaction
 from mind_body.settings import MindConfig
-
-
-def is_new(tx: Transaction, question: Question) -> bool:
-    """Whether it is not on record yet."""
-    return read_question(tx, question.id) is None
 
 
 def has_unasked(tx: Transaction, config: MindConfig) -> bool:

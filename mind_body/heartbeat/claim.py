@@ -1,34 +1,33 @@
-"""Rule: which piece of work is claimed now, what becomes of a proposal, and when it is enough (design §6, §9).
+"""Rule: which piece of work is claimed now, and what becomes of a proposal (design §6, §9).
 
 In this order:
 
-1. One run of a Self at a time: while one is live, Wait. Without a Self, and held, there is Rest.
-2. A pause of the Self's that is not over is Wait until its end.
-3. The oldest work whose own back-off is over is claimed; work that must wait holds up no other.
-4. A run that came to nothing is tried again after a wait that doubles; work whose last three did is dropped. A flush is something;
-   a limit, a hold and a spent budget are passed over in the count. Work whose last run spent its budget waits for a cadence of the
-   dial: a cap that is renewed at once is none.
+1. Without a Self, and without work, there is Rest.
+2. The governor is asked as for every wake: held, one run of a Self at a time, the pauses of the Self, the caps of spending. Its
+   back-off is not: each piece of work has its own.
+3. The oldest work whose own back-off is over is claimed; work that must wait holds up no other. What its operators are asked about
+   (see `breaker`), and what belongs to a closed campaign, is passed over.
+4. A run that came to nothing is tried again after a wait that doubles. A flush is something; a limit, a hold and a spent budget are
+   passed over in the count. Work whose last run spent its budget waits for a cadence of the dial: a cap that is renewed at once is
+   none.
 5. A brief is confirmed by who asked for it, by ✅ or 👍, while that person may start work; ❌ by them or an operator drops it, and
    outweighs. Nobody else's reaction counts. It waits a day at most.
 6. A clock that stepped back makes no wait longer than twice its length.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from mind_body.control.effective import Control, Dial, Held
+from mind_body.control.govern import Ask, House, Skip, backoff_ms, govern
 from mind_body.control.people import is_operator, may_start
-from mind_body.heartbeat.wake import Rest, Wait, backoff_ms
+from mind_body.heartbeat.breaker import count_fruitless, find_hold
+from mind_body.heartbeat.wake import Rest, Wait
 from mind_body.mind.records import Run
 from mind_body.mind.work_records import FollowUp, Handoff, OpenWork, Progress, Proposal, Reaction, Steer, WorkFacts
-from mind_body.settings import HostConfig, MindConfig, PeopleConfig
+from mind_body.settings import HostConfig, PeopleConfig
 
-NOTHING = frozenset({"dead", "failed", "no-result", "killed", "died", "refused", "interrupted"})
-"""Outcomes of runs that came to nothing. Interrupted and open again: it stalled; what a person stopped is over."""
-PASSED_OVER = frozenset({"held", "limited", "budget"})
-"""Outcomes that say nothing against the next run."""
-TRIES_MAX = 3
 TOLD_MAX, TOLD_CHARS = 8, 1000
 """Steering messages that a hand-off from the record repeats, and characters of each."""
 CONFIRM_MS = 24 * 3_600_000
@@ -67,34 +66,16 @@ Decision: TypeAlias = Claim | Wait | Rest
 Answer: TypeAlias = Confirmed | Refused | Asked
 
 
-def decide_claim(facts: WorkFacts, control: Control, config: MindConfig, host: HostConfig, now: int) -> Decision:
-    """The one answer. A dead run must have been buried, and hopeless work dropped, before."""
-    if facts.live is not None:
-        return Wait(None, f"run {facts.live.id} is {'held' if facts.live.holder else 'open'}")
-    if not facts.open or not config.self.enabled:
+def decide_claim(facts: WorkFacts, control: Control, house: House, now: int) -> Decision:
+    """The one answer. A dead run must have been buried before."""
+    if not facts.open or not house.config.self.enabled:
         return Rest("her Self is not enabled" if facts.open else "there is no work")
+    verdict = govern(Ask("work", now), replace(facts.standing, recent=()), control, house, now)
     if isinstance(control, Held):
         return Rest(f"held: {control.reason}")
-    pause = max((one for one in facts.pauses if one.until > now), key=lambda one: one.until, default=None)
-    if pause is not None:
-        return Wait(pause.until, f"paused ({pause.cause}): {pause.reason}")
-    return _pick(facts.open, control.dial, host, now)
-
-
-def pick_hopeless(facts: WorkFacts) -> list[OpenWork]:
-    """Work that is not tried any more."""
-    return [work for work in facts.open if count_fruitless(work.past) >= TRIES_MAX]
-
-
-def count_fruitless(past: Sequence[Run]) -> int:
-    """How many of the newest runs in a row came to nothing."""
-    count = 0
-    for run in past:
-        if run.outcome in NOTHING:
-            count += 1
-        elif run.outcome not in PASSED_OVER:
-            break
-    return count
+    if isinstance(verdict, Skip):
+        return Wait(verdict.look_again_at, verdict.reason, verdict)
+    return _pick(facts.open, control.dial, house.host, now)
 
 
 def judge_proposal(proposal: Proposal, reactions: Sequence[Reaction], people: PeopleConfig, now: int) -> Answer:
@@ -130,15 +111,19 @@ def make_handoff(  # noqa: PLR0917 - all that is known of it
     return Handoff(run.id, follow_up.workspace, "\n".join(lines), "record", cut=False, at=now)
 
 
-def _pick(works: Sequence[OpenWork], dial: Dial, host: HostConfig, now: int) -> Claim | Wait:
+def _pick(works: Sequence[OpenWork], dial: Dial, host: HostConfig, now: int) -> Claim | Wait | Rest:
     waits: list[Wait] = []
+    holds: list[str] = []
     for work in works:
-        wait = _wait_of(work, dial, host, now)
-        if wait is None:
+        hold, wait = find_hold(work), _wait_of(work, dial, host, now)
+        if hold is not None:
+            holds.append(hold)
+        elif wait is not None:
+            waits.append(wait)
+        else:
             tries = count_fruitless(work.past)
             return Claim(work.follow_up, f"work that {work.follow_up.asked_by} asked for" + (f", try {tries + 1}" if tries else ""))
-        waits.append(wait)
-    return min(waits, key=lambda wait: wait.until or 0)
+    return min(waits, key=lambda wait: wait.until) if waits else Rest("; ".join(dict.fromkeys(holds)))
 
 
 def _wait_of(work: OpenWork, dial: Dial, host: HostConfig, now: int) -> Wait | None:

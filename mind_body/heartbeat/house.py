@@ -10,9 +10,9 @@ from mind_body.mind.records import RunKind
 from mind_body.settings import HostConfig, MindConfig
 
 
-def read_house(home: Home, name: str, kind: RunKind, config: MindConfig, host: HostConfig) -> House:
-    """Some stats: asked for a Mind that has something waiting, or a pause."""
-    return House(config, host, mended_at=_mended_at(home, name, kind), chance=chance_of(name))
+def read_house(home: Home, name: str, kind: RunKind, config: MindConfig, host: HostConfig, *, paused: bool) -> House:
+    """`paused`: there is a pause that a file may mend; else no file is asked for."""
+    return House(config, host, mended_at=_mended_at(home, name, kind) if paused else 0, chance=chance_of(name))
 
 
 def chance_of(name: str) -> float:

@@ -2,168 +2,192 @@
 
 1. What is decided on a snapshot is decided again inside the transaction that acts on it: a dead run is closed and the next one
    opened together.
-2. An open run is poked until somebody holds it (see `rouse`).
-3. One line for what was done, or for why it was not; the same reason is not told twice.
+2. A scheduled wake is opened only for who was picked on a beat of the host; else she is offered as a contender (see `look`).
+3. Whoever waits is told in the same transaction, and so are the operators of a cap that holds her back (see `tell`, `ask`).
+4. An open run is poked until somebody holds it (see `rouse`).
+5. One line for what was done, or for why it was not; the same reason is not told twice.
 """
 
-import contextlib
-from dataclasses import dataclass
 from typing import Any
 
-from mind_body.clock import render_utc
 from mind_body.control.effective import Control, Held, Released
 from mind_body.control.files import read_control
+from mind_body.control.govern import MENDABLE
+from mind_body.control.loops import TurnedAway
 from mind_body.crash import crash_point
+from mind_body.heartbeat.ask import ask_open
+from mind_body.heartbeat.observe import KIND, Observer, Seen
+from mind_body.heartbeat.pick import Contender
 from mind_body.heartbeat.rouse import Rouser
-from mind_body.heartbeat.wake import MENDABLE, Busy, Dead, Decision, Open, Rest, Unheld, Wait, bury, decide_wake, judge_run
+from mind_body.heartbeat.settle import Done, note_question
+from mind_body.heartbeat.skips import SkipTeller
+from mind_body.heartbeat.tell import Told
+from mind_body.heartbeat.wake import Busy, Dead, Decision, Open, Unheld, Wait
 from mind_body.home import Home
-from mind_body.host.liveness import read_holder
+from mind_body.host.poke import send_poke
 from mind_body.log import Journal
 from mind_body.mind.acks import admit_ack, is_acked
-from mind_body.mind.records import Run, RunKind
+from mind_body.mind.outbox import admit_said
+from mind_body.mind.questions import admit_question
+from mind_body.mind.records import Run
+from mind_body.mind.rooms import read_room
 from mind_body.mind.runs import clear_pause, close_dead_run, open_run
 from mind_body.mind.store import Mind, Transaction
-from mind_body.mind.wake_facts import WakeFacts
-from mind_body.mind.wakes import read_wake_facts
+from mind_body.mind.wakes import read_last_beat
 from mind_body.settings import HostConfig, MindConfig
 
-KIND = RunKind.PERSONA_TURN
 NEVER_SOONER_MS = 10
 """No wait is shorter: a rule that answered "until now" would otherwise spin."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """One Mind at one instant."""
-
-    facts: WakeFacts
-    control: Control
-    verdict: Dead | Unheld | Busy | None
-    """About its live run, if it has one."""
-    decision: Decision
-    acked: bool
 
 
 class Launcher:
     """What the heartbeat knows of one Mind's wakes between two looks."""
 
-    __slots__ = ("_home", "_host", "_journal", "_name", "_rouser", "_told", "due", "live")
+    __slots__ = (
+        "_home",
+        "_host",
+        "_journal",
+        "_name",
+        "_observer",
+        "_rouser",
+        "_teller",
+        "contender",
+        "due",
+        "last_beat",
+        "live",
+        "vote",
+    )
 
     def __init__(self, name: str, home: Home, host: HostConfig, journal: Journal) -> None:
         self._name = name
         self._home = home
         self._host = host
         self._journal = journal
-        self._told: tuple[str, int] | None = None
+        self._observer = Observer(name, home, host)
         self._rouser = Rouser("Her persona", home.persona_socket(name), host)
+        self._teller = SkipTeller(name, journal)
         self.due: int | None = None
         """Look again at this instant, though nothing may have changed."""
         self.live = False
         """A run is live: look in every round, since a process that died changes no file."""
+        self.contender: Contender | None = None
+        """She may speak unprompted, on a beat of the host."""
+        self.vote: int | None = None
+        """How far apart she would have the beats, in seconds."""
+        self.last_beat: int | None = None
+        """When her newest scheduled wake was opened."""
 
-    def look(self, mind: Mind, config: MindConfig, now: int) -> None:
-        """Do what is to be done about this Mind now."""
+    def read_history(self, mind: Mind) -> None:
+        """What is read once, when her mind is opened, and then kept."""
+        with mind.read() as tx:
+            self.last_beat = read_last_beat(tx)
+
+    def look(self, mind: Mind, config: MindConfig, now: int, *, may_beat: bool = False) -> None:
+        """Do what is to be done about this Mind now. `may_beat`: she was picked."""
         control = read_control(self._home, self._name)
         with mind.read() as tx:
-            seen = self._see(tx, config, control, now)
-        opened = None
-        if isinstance(seen.decision, Open) or isinstance(seen.verdict, Dead) or not seen.acked:
-            seen, opened = self._act(mind, config, control, now, opening=isinstance(seen.decision, Open))
-            self._tell_acted(seen, opened)
-        unheld = self._unheld(seen, opened, now)
-        poke_at = self._rouser.poke(unheld[0], self._journal.bind(MIND=self._name), now) if unheld is not None else now
-        self.live = opened is not None or isinstance(seen.verdict, Unheld | Busy)
-        until = seen.decision.until if isinstance(seen.decision, Wait) else None
-        if unheld is not None:
-            until = min(unheld[1], poke_at)
-        self.due = None if until is None else max(until, now + NEVER_SOONER_MS)
-        self._tell_waiting(seen)
+            seen = self._observer.see(tx, config, control, now)
+        done = Done()
+        opens = _opens(seen.decision, may_beat=may_beat)
+        if opens or isinstance(seen.verdict, Dead) or not seen.acked or seen.unsaid or seen.question:
+            seen, done = self._act(mind, config, control, now, opening=opens, may_beat=may_beat)
+            done.tell(self._journal.bind(MIND=self._name))
+        self._keep(seen, done, config)
+        until = [one for one in (*_instants(seen), *self._rouse(seen, done.run, now)) if one]
+        self.due = max(min(until), now + NEVER_SOONER_MS) if until else None
+        self._teller.tell(seen, opened=done.run is not None)
 
     def forget(self) -> None:
         """Nothing is known any more: her mind or her configuration could not be read."""
-        self.due, self.live, self._told = None, False, None
+        self.due, self.live, self.contender, self.vote, self.last_beat = None, False, None, None, None
+        self._teller.forget()
 
-    def _see(self, tx: Transaction, config: MindConfig, control: Control, now: int) -> Seen:
-        facts = read_wake_facts(tx, KIND, beat=config.persona.beat)
-        # The lock is read after the row: who holds a run has had the lock since before the row said so.
-        locked_by = read_holder(self._home.lock_file("persona", self._name)) if facts.live else None
-        verdict = judge_run(facts.live, locked_by, control, self._host, now) if facts.live else None
-        after = bury(facts, verdict, now) if isinstance(verdict, Dead) else facts
-        mended_at = self._mended_at() if facts.pauses else 0
-        decision = decide_wake(after, control, config, self._host, now, mended_at=mended_at)
-        return Seen(facts, control, verdict, decision, is_acked(tx, "heartbeat", control))
-
-    def _mended_at(self) -> int:
-        """When her configuration or her model's key was last changed; by ctime, which no copying tool sets back."""
-        found = 0
-        for path in (self._home.mind_file(self._name), self._home.model_key(self._name)):
-            with contextlib.suppress(OSError):
-                found = max(found, path.lstat().st_ctime_ns // 1_000_000)
-        return found
-
-    def _act(self, mind: Mind, config: MindConfig, control: Control, now: int, *, opening: bool) -> tuple[Seen, Run | None]:
+    def _act(
+        self, mind: Mind, config: MindConfig, control: Control, now: int, *, opening: bool, may_beat: bool
+    ) -> tuple[Seen, Done]:
         """T2: what was seen is seen again under the write lock, and acted upon."""
-        opened = None
+        done = Done()
         if opening:
             crash_point("heartbeat.before-T2")
         with mind.write() as tx:
             if isinstance(control, Released) and not is_acked(tx, "heartbeat", control):
                 for cause in MENDABLE:
                     clear_pause(tx, cause)
-            seen = self._see(tx, config, control, now)
-            if isinstance(seen.verdict, Dead) and seen.facts.live is not None:
-                close_dead_run(tx, seen.facts.live, seen.verdict.reason, now, seen.verdict.outcome)
-            if isinstance(seen.decision, Open):
-                opened = open_run(tx, KIND, seen.decision.conversations, seen.decision.cause, seen.decision.reason, now)
-            admit_ack(tx, "heartbeat", control, now)
-        if opened is not None:
+            seen = self._observer.see(tx, config, control, now)
+            if isinstance(seen.verdict, Dead) and seen.facts.standing.live is not None:
+                _close(tx, seen.facts.standing.live, seen.verdict, now, done)
+            if _opens(seen.decision, may_beat=may_beat) and isinstance(seen.decision, Open):
+                done.run = open_run(tx, KIND, seen.decision.conversations, seen.decision.cause, seen.decision.reason, now)
+            _say(tx, seen, config, now, done)
+            if admit_ack(tx, "heartbeat", control, now):
+                words = f"held: {control.reason}" if isinstance(control, Held) else "released"
+                done.note("control.seen", f"She is {words}.")
+        if done.run is not None:
+            _note_opened(done, done.run)
             crash_point("heartbeat.T2")
-        return seen, opened
+        if done.asked:
+            crash_point("heartbeat.asked")
+        if done.said or done.asked:  # where there is no room to ask in, the mouth makes one
+            send_poke(self._home.mouth_socket)
+        return seen, done
 
-    def _unheld(self, seen: Seen, opened: Run | None, now: int) -> tuple[Run, int] | None:
-        """The run that waits for its holder, and when its grace is over."""
+    def _keep(self, seen: Seen, done: Done, config: MindConfig) -> None:
+        """What is known until the next look."""
+        self.live = done.run is not None or isinstance(seen.verdict, Unheld | Busy)
+        self.vote = seen.facts.tempo_s if config.persona.beat else None
+        since = seen.facts.standing.last_act_at
+        may = isinstance(seen.decision, Open) and seen.decision.cause == "beat" and done.run is None
+        self.contender = Contender(self._name, since, seen.facts.urgency) if may and since is not None else None
+        if done.run is not None and done.run.cause == "beat":
+            self.last_beat = done.run.opened_at
+
+    def _rouse(self, seen: Seen, opened: Run | None, now: int) -> tuple[int, ...]:
+        """Poke for the run that waits for its holder; when its grace is over, and when it is poked again."""
         if opened is not None:
-            return opened, now + round(self._host.start_grace_s * 1000)
-        if isinstance(seen.verdict, Unheld) and seen.facts.live is not None:
-            return seen.facts.live, seen.verdict.until
-        return None
+            run, until = opened, now + round(self._host.start_grace_s * 1000)
+        elif isinstance(seen.verdict, Unheld) and seen.facts.standing.live is not None:
+            run, until = seen.facts.standing.live, seen.verdict.until
+        else:
+            return ()
+        return until, self._rouser.poke(run, self._journal.bind(MIND=self._name), now)
 
-    def _tell_acted(self, seen: Seen, opened: Run | None) -> None:
-        if isinstance(seen.verdict, Dead) and seen.facts.live is not None:
-            self._note(
-                "run.closed",
-                f"Her run was closed: {seen.verdict.reason}.",
-                RUN=seen.facts.live.id,
-                OUTCOME=seen.verdict.outcome,
-                REASON=seen.verdict.reason,
-            )
-        if not seen.acked:
-            words = f"held: {seen.control.reason}" if isinstance(seen.control, Held) else "released"
-            self._note("control.seen", f"She is {words}.")
-        if opened is not None:
-            self._note(
-                "run.opened",
-                f"She is woken for {opened.reason}.",
-                RUN=opened.id,
-                CAUSE=opened.cause,
-                CONVERSATIONS=",".join(opened.conversations),
-            )
 
-    def _tell_waiting(self, seen: Seen) -> None:
-        decision, count = seen.decision, sum(mail.count for mail in seen.facts.pending)
-        if isinstance(decision, Open) or not count:
-            self._told = None
-            return
-        if self._told == (decision.reason, count):
-            return
-        self._told = (decision.reason, count)
-        self._note(
-            "wake.skipped" if isinstance(decision, Rest) else "wake.queued",
-            f"{count} message{'s wait' if count > 1 else ' waits'}: {decision.reason}.",
-            REASON=decision.reason,
-            PENDING=count,
-            UNTIL=render_utc(decision.until) if isinstance(decision, Wait) and decision.until else None,
-        )
+def _opens(decision: Decision, *, may_beat: bool) -> bool:
+    return isinstance(decision, Open) and (decision.cause != "beat" or may_beat)
 
-    def _note(self, kind: str, sentence: str, **fields: Any) -> None:
-        self._journal.bind(MIND=self._name).note(kind, sentence, **fields)
+
+def _instants(seen: Seen) -> tuple[int | None, ...]:
+    return (seen.decision.until if isinstance(seen.decision, Wait) else None, seen.day_ends)
+
+
+def _close(tx: Transaction, run: Run, dead: Dead, now: int, done: Done) -> None:
+    close_dead_run(tx, run, dead.reason, now, dead.outcome)
+    done.note("run.closed", f"Her run was closed: {dead.reason}.", RUN=run.id, OUTCOME=dead.outcome, REASON=dead.reason)
+
+
+def _say(tx: Transaction, seen: Seen, config: MindConfig, now: int, done: Done) -> None:
+    """Those who wait are told, and the operators asked."""
+    for told in seen.unsaid:
+        done.said += admit_said(tx, [told.row], None, now)
+        if told.away is not None:
+            _note_away(tx, told, told.away, done)
+    if seen.question is not None and admit_question(tx, seen.question):
+        note_question(done, seen.question)
+        done.said += len(ask_open(tx, config, now))
+
+
+def _note_away(tx: Transaction, told: Told, away: TurnedAway, done: Done) -> None:
+    """The line of a spent place is the mouth's own, which tells it where it is the first to see it."""
+    room, mail = read_room(tx, away.mail.room_id), away.mail
+    where = room.handle if room is not None else mail.room_id
+    fields: dict[str, Any] = {"ROOM": mail.room_id, "THREAD": mail.thread or None, "REASON": away.reason}
+    if away.kind == "loop":
+        sentence = f"She is silent in {where} until a person speaks there: {away.reason}."
+        done.note("loop.spent", sentence, level="warning", TURNS=told.turns, **fields)
+    else:
+        done.note("loop.ceiling", f"{mail.sender} brings her no more turns today: {away.reason}.", level="warning", **fields)
+
+
+def _note_opened(done: Done, run: Run) -> None:
+    fields: dict[str, Any] = {"RUN": run.id, "CAUSE": run.cause, "CONVERSATIONS": ",".join(run.conversations)}
+    done.note("run.opened", f"She is woken for {run.reason}.", **fields)

@@ -1,31 +1,40 @@
 """Loop: the heartbeat's rounds over all Minds of a host.
 
-1. A round asks every Mind whether its file changed (`data_version`) and whether its configuration, brake, dial or model's key did
-   (six stats): some 20 µs each. Only then is a mind read.
+1. A round asks every Mind whether its file changed (`data_version`) and whether its configuration, brake, dial or a key did (six
+   stats, seven with a Self): some 25 µs each. Only then is a mind read.
 2. A Mind with a live run is looked at in every round. One that could not be read is tried again when one of its files changes, and
    in every thorough round, which comes each `look_s`.
-3. One Mind's fault is told once and stops no other Mind.
+3. After that comes the host's beat, where one is due: of those who may speak unprompted one is picked, and looked at again. When
+   the last beat was is in their minds, so that restarts change nothing, and a machine that slept catches up with one beat.
+4. One Mind's fault is told once and stops no other Mind.
 """
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import trio
 
 from mind_body.clock import now_ms
 from mind_body.config import list_minds, read_mind_config
+from mind_body.crash import crash_point
 from mind_body.errors import MindBodyError
+from mind_body.heartbeat.house import keys_of
 from mind_body.heartbeat.launch import Launcher
+from mind_body.heartbeat.pick import pick
+from mind_body.heartbeat.tempo import next_beat, tempo
 from mind_body.heartbeat.work import Worker
 from mind_body.home import Home
 from mind_body.host.post import Post
 from mind_body.log import Journal
+from mind_body.mind.records import RunKind
 from mind_body.mind.store import Mind, open_mind
 from mind_body.settings import HostConfig, MindConfig
 
 SPACING_MAX_S = 0.1
 """Between two rounds at most; it grows with what a round takes, so that a storm of pokes costs at most a third of a core."""
+SOON_MS = 60_000
+"""Who is due later than this gives its memory back until then."""
 
 Mark = tuple[int, int, int] | None
 
@@ -38,6 +47,7 @@ class Watched:
         "control_mark",
         "control_paths",
         "fault",
+        "home",
         "launcher",
         "mind",
         "name",
@@ -48,12 +58,12 @@ class Watched:
 
     def __init__(self, name: str, home: Home, host: HostConfig, journal: Journal) -> None:
         self.name = name
+        self.home = home
         self.launcher = Launcher(name, home, host, journal)
         self.worker = Worker(name, home, host, journal)
         # As text: making a thousand paths in every round costs more than asking about them.
-        control = home.control_dir(name)
         self.settled_paths = (str(home.mind_db(name)), str(home.mind_file(name)))
-        self.control_paths = (str(control), str(control / "brake.toml"), str(control / "dial.toml"), str(home.model_key(name)))
+        self.control_paths = self._control_paths(RunKind.PERSONA_TURN)
         self.config: MindConfig | None = None
         self.mind: Mind | None = None
         self.settled_mark: tuple[int | None, Mark] | None = None
@@ -70,14 +80,28 @@ class Watched:
         """A run of hers is live."""
         return self.launcher.live or self.worker.live
 
+    def open(self) -> None:
+        """Read her configuration and open her mind. Raises MindBodyError."""
+        self.config = read_mind_config(self.home, self.name)
+        self.mind = open_mind(self.home.mind_db(self.name))
+        self.control_paths = self._control_paths(RunKind.SELF_RUN if self.config.self.enabled else RunKind.PERSONA_TURN)
+        self.control_mark = tuple(map(_mark, self.control_paths))
+        self.launcher.read_history(self.mind)
+
     def look(self, now: int) -> None:
         """Her work first: what becomes of it may be what wakes her Persona."""
         assert self.mind is not None
         assert self.config is not None
         self.worker.look(self.mind, self.config, now)
         self.launcher.look(self.mind, self.config, now)
-        if self.due is None and not self.live:
+        if not self.live and (self.due is None or self.due - now > SOON_MS):
             self.mind.shrink()
+
+    def look_for_beat(self, now: int) -> None:
+        """She was picked. What made her a contender may be over: then she is not woken, and another is picked."""
+        assert self.mind is not None
+        assert self.config is not None
+        self.launcher.look(self.mind, self.config, now, may_beat=True)
 
     def take_marks(self) -> bool:
         """Whether one of her files is not what it was; what was read from it is forgotten. A commit is no such change."""
@@ -97,27 +121,40 @@ class Watched:
         self.launcher.forget()
         self.worker.forget()
 
+    def _control_paths(self, kind: RunKind) -> tuple[str, ...]:
+        control = self.home.control_dir(self.name)
+        paths = (control, control / "brake.toml", control / "dial.toml", *keys_of(self.home, self.name, kind))
+        return tuple(map(str, paths))
+
 
 class Heartbeat:
     """All Minds of a host."""
 
-    def __init__(self, home: Home, host: HostConfig, journal: Journal) -> None:
+    def __init__(self, home: Home, host: HostConfig, journal: Journal, progress: Callable[[], None] = lambda: None) -> None:
         self._home = home
         self._host = host
         self._journal = journal
+        self._progress = progress
+        """Called for every Mind that was looked after: a long round is no hang."""
         self._watched: dict[str, Watched] = {}
         self._listed: Mark = None
+        self._latest = 0
+        """The instant of the last round; an earlier one after it means that the clock was set back."""
 
     async def look_round(self, now: int, *, thorough: bool) -> int | None:
         """Look where there is something to see; the next instant at which something is due, or None."""
+        crash_point("heartbeat.look")
         self._list_minds(thorough=thorough)
+        stepped_back, self._latest = now < self._latest, now
         for watched in list(self._watched.values()):
             with self._contained(watched):
-                if self._has_news(watched, now, thorough=thorough):
+                if self._has_news(watched, now, thorough=thorough, stepped_back=stepped_back):
                     watched.look(now)
                     self._recovered(watched)
+                    self._progress()
                     await trio.lowlevel.checkpoint()
-        return min((w.due for w in self._watched.values() if w.due is not None), default=None)
+        due = [self._beat(now), *(w.due for w in self._watched.values())]
+        return min((one for one in due if one is not None), default=None)
 
     def render_status(self) -> str:
         live = sum(w.live for w in self._watched.values())
@@ -127,6 +164,23 @@ class Heartbeat:
     def close(self) -> None:
         for watched in self._watched.values():
             watched.close()
+
+    def _beat(self, now: int) -> int | None:
+        """The host's beat, if one is due; when the next one is, where somebody would speak on it."""
+        contending = {w.name: w for w in self._watched.values() if w.launcher.contender is not None}
+        if not contending:
+            return None
+        beat_s = tempo(w.launcher.vote for w in self._watched.values())
+        while contending:
+            at = next_beat((w.launcher.last_beat for w in self._watched.values()), beat_s, now)
+            if at > now:
+                return at
+            found = pick([w.launcher.contender for w in contending.values() if w.launcher.contender], beat_s * 1000, now)
+            assert found is not None
+            watched = contending.pop(found.name)
+            with self._contained(watched):
+                watched.look_for_beat(now)
+        return None
 
     def _list_minds(self, *, thorough: bool) -> None:
         mark = _mark(str(self._home.minds_dir))
@@ -141,17 +195,20 @@ class Heartbeat:
             if name not in self._watched:
                 self._watched[name] = Watched(name, self._home, self._host, self._journal)
 
-    def _has_news(self, watched: Watched, now: int, *, thorough: bool) -> bool:
-        """Whether to look; opens what is not open. In a faulty Mind there is news when one of its files changed."""
+    def _has_news(self, watched: Watched, now: int, *, thorough: bool, stepped_back: bool) -> bool:
+        """Whether to look; opens what is not open. In a faulty Mind there is news when one of its files changed.
+
+        What was due by a clock that was set back since is asked for anew.
+        """
         changed = watched.take_marks()
         if watched.config is None or watched.mind is None:
             if not (changed or thorough):
                 return False
-            watched.config = read_mind_config(self._home, watched.name)
-            watched.mind = open_mind(self._home.mind_db(watched.name))
+            watched.open()
+        assert watched.mind is not None
         wrote = watched.mind.changed()
         due = watched.due
-        return changed or wrote or watched.live or (due is not None and due <= now)
+        return changed or wrote or watched.live or (due is not None and (due <= now or stepped_back))
 
     def _recovered(self, watched: Watched) -> None:
         if watched.fault is not None:
@@ -170,9 +227,14 @@ class Heartbeat:
                 self._journal.bind(MIND=watched.name).note("mind.fault", f"She is left alone: {sentence}.", level="error")
 
 
-async def keep_looking(heartbeat: Heartbeat, post: Post, ready: trio.Event) -> None:
+def look_interval_s(post: Post) -> float:
+    """How often it looks though nothing happens: as often as the operator says, and as the manager wants to hear of it."""
+    return min(post.host.look_s, (post.notify.watchdog_s or 120.0) / 2)
+
+
+async def keep_looking(heartbeat: Heartbeat, post: Post, ready: trio.Event, progress: Callable[[], None]) -> None:
     """Rounds, for ever: at a poke, when something is due, and at least every `look_s`. `ready` once the first is over."""
-    look_s = min(post.host.look_s, (post.notify.watchdog_s or 120.0) / 2)
+    look_s = look_interval_s(post)
     next_thorough, status = trio.current_time(), ""
     while True:
         began = trio.current_time()
@@ -180,6 +242,7 @@ async def keep_looking(heartbeat: Heartbeat, post: Post, ready: trio.Event) -> N
         if thorough:
             next_thorough = began + look_s
         due = await heartbeat.look_round(now_ms(), thorough=thorough)
+        progress()
         post.notify.progress()
         if heartbeat.render_status() != status:
             status = heartbeat.render_status()

@@ -6,7 +6,7 @@ over: this is who starts a half of a Mind again and again, so the back-off is he
 
 from pathlib import Path
 
-from mind_body.heartbeat.wake import backoff_ms
+from mind_body.control.govern import backoff_ms
 from mind_body.host.poke import send_poke
 from mind_body.log import Journal
 from mind_body.mind.records import Run

@@ -37,12 +37,13 @@ AT_ONCE: Mapping[str, NoticeKey] = {
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A notice, and what the journal has of it where it is new."""
+    """A notice, and what the journal has to say of it where it is new."""
 
     row: NewSaid
-    kind: str = ""
-    sentence: str = ""
-    """Empty where another line says it."""
+    away: TurnedAway | None = None
+    """What it is about, where that is mail that brings no turn."""
+    turns: int = 0
+    """Those that the place has had."""
 
 
 def plan_tell(waiting: Sequence[WaitingMail], skip: Skip, pauses: Sequence[Pause], config: MindConfig, now: int) -> list[Told]:
@@ -93,11 +94,11 @@ def _spent(one: TurnedAway, places: Mapping[tuple[str, str], Place], config: Min
         return None
     thread, cause = name_stretch(place, config)
     row = render_notice(config.persona.language, NoticeKey.LOOP_SPENT, cause, one.mail.room_id, thread=thread)
-    return Told(row, "loop.spent", f"Bots bring her no more turns here: {one.reason}.")
+    return Told(row, one, max(place.turns_here, place.turns_room))
 
 
 def _ceiling(one: TurnedAway, config: MindConfig, day: str, until: int) -> Told:
     cause, language = f"{one.mail.sender}:{day}", config.persona.language
     thread, room_id, who = one.mail.thread or None, one.mail.room_id, one.mail.sender
     row = render_notice(language, NoticeKey.CEILING, cause, room_id, thread=thread, who=who, until=until)
-    return Told(row, "loop.ceiling", f"One account brings her no more turns today: {one.reason}.")
+    return Told(row, one)

@@ -13,7 +13,7 @@ In this order:
 Total: every question has an answer with its reason, and every Wait names the instant at which asking again makes sense.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -23,6 +23,9 @@ from mind_body.control.people import is_operator
 from mind_body.mind.records import Run
 from mind_body.mind.wake_facts import PendingMail, WakeFacts
 from mind_body.settings import HostConfig, MindConfig, PersonaConfig
+
+WEIGHTIEST: tuple[Cause, ...] = ("operator", "direct", "mention")
+"""Of several causes the one that names the run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +81,7 @@ class Busy:
 class _Proposal:
     """A run that might be opened, and when it is ripe."""
 
-    open: Open
+    run: Open
     at: int
 
 
@@ -108,64 +111,67 @@ def bury(facts: WakeFacts, dead: Dead, now: int) -> WakeFacts:
 
 def decide_wake(facts: WakeFacts, control: Control, house: House, now: int) -> Decision:
     """The one answer. A dead run must have been closed before; `facts.standing.live` is trusted."""
-    proposals = [*_of_mail(facts, house, now), *_of_beat(facts, house.config.persona, now)]
-    if not proposals:
-        return Rest(_idle_reason(facts, house.config.persona) if not isinstance(control, Held) else f"held: {control.reason}")
     waits: list[Wait] = []
-    for proposal in proposals:
-        verdict = govern(Ask(proposal.open.cause, proposal.at), facts.standing, control, house, now)
+    for proposal in _proposals(facts, house, now):
+        verdict = govern(Ask(proposal.run.cause, proposal.at), facts.standing, control, house, now)
         if isinstance(verdict, Wake):
-            return proposal.open
+            return proposal.run
         if isinstance(control, Held):
             return Rest(verdict.reason)
         waits.append(Wait(verdict.look_again_at, verdict.reason, verdict))
-        if proposal.open.cause != "beat" and verdict.kind != "quiet":
+        if proposal.run.cause != "beat" and verdict.kind != "quiet":
             break  # what holds up her mail holds up a scheduled wake, too; and who is in the middle of a breath is answered first
-    return min(waits, key=lambda wait: wait.until)
+    if waits:
+        return min(waits, key=lambda wait: wait.until)
+    return Rest(_idle_reason(facts, house.config.persona) if not isinstance(control, Held) else f"held: {control.reason}")
 
 
-def _of_mail(facts: WakeFacts, house: House, now: int) -> list[_Proposal]:
-    """Mail and news, as one run; while it is quiet for everyone, operators' mail and all else apart."""
-    config = house.config
-    parts: list[list[PendingMail]] = [list(facts.pending)]
-    if facts.pending and keeps_quiet(house, now):
-        parts = [[one for one in facts.pending if (_cause(one, config) == "operator") == theirs] for theirs in (True, False)]
-    *first, rest = (_ripe(part, config, now) for part in parts)
-    return [one for one in (*first, _with_news(facts, rest, now) or rest) if one is not None]
+def _proposals(facts: WakeFacts, house: House, now: int) -> Iterator[_Proposal]:
+    """One after the other, each made when it is asked for: mail and news as one run, then a scheduled wake. While it is quiet for
+    everyone, operators' mail comes first and alone.
+    """
+    config, pending = house.config, facts.pending
+    if pending and keeps_quiet(house, now):
+        operators = _ripe([one for one in pending if _cause(one, config) == "operator"], config, now)
+        if operators is not None:
+            yield operators
+        pending = tuple(one for one in pending if _cause(one, config) != "operator")
+    mail = _ripe(pending, config, now)
+    whole = _with_news(facts, mail, now)
+    if whole is not None:
+        yield whole
+    if config.persona.beat and facts.home is not None and facts.standing.last_act_at is not None:
+        yield _Proposal(Open((facts.home,), "beat", "a scheduled wake"), now)
 
 
 def _ripe(pending: Sequence[PendingMail], config: MindConfig, now: int) -> _Proposal | None:
+    """What of it is ripe; where nothing is, what will be first."""
     if not pending:
         return None
     due = [(_ripe_at(mail, config.persona, now), mail) for mail in pending]
-    ripe = [mail for at, mail in due if at <= now]
-    at = now if ripe else min(at for at, _ in due)
-    chosen = ripe or [mail for one, mail in due if one == at]
-    cause = min((_cause(mail, config) for mail in chosen), key=("operator", "direct", "mention").index)
-    count = sum(mail.count for mail in chosen)
+    at = max(min([at for at, _ in due]), now)
+    chosen = [mail for ripe_at, mail in due if ripe_at <= at]
+    cause = min([_cause(mail, config) for mail in chosen], key=WEIGHTIEST.index)
+    count = sum([mail.count for mail in chosen])
     where = f" in {len(chosen)} conversations" if len(chosen) > 1 else ""
     reason = f"{count} message{'s' if count > 1 else ''}{where} ({cause})"
-    return _Proposal(Open(tuple(mail.conversation for mail in chosen), cause, reason), at)
+    return _Proposal(Open(tuple([mail.conversation for mail in chosen]), cause, reason), at)
 
 
 def _with_news(facts: WakeFacts, mail: _Proposal | None, now: int) -> _Proposal | None:
-    """Where work is over and nobody's mail is about to tell it."""
+    """With work that is over, where nobody's mail is about to tell it."""
+    if not facts.awaited:
+        return mail
     waiting = {one.conversation for one in facts.pending}
     awaited = tuple(one for one in facts.awaited if one not in waiting)
     if not awaited:
-        return None
+        return mail
     if mail is not None and mail.at <= now:
-        conversations = (*mail.open.conversations, *awaited)
+        conversations = (*mail.run.conversations, *awaited)
         return _Proposal(
-            replace(mail.open, conversations=conversations, reason=f"{mail.open.reason}, and work of hers that is over"), now
+            replace(mail.run, conversations=conversations, reason=f"{mail.run.reason}, and work of hers that is over"), now
         )
     return _Proposal(Open(awaited, "self_run", "work of hers that is over"), now)
-
-
-def _of_beat(facts: WakeFacts, persona: PersonaConfig, now: int) -> list[_Proposal]:
-    if not persona.beat or facts.home is None or facts.standing.last_act_at is None:
-        return []
-    return [_Proposal(Open((facts.home,), "beat", "a scheduled wake"), now)]
 
 
 def _idle_reason(facts: WakeFacts, persona: PersonaConfig) -> str:

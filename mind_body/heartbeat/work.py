@@ -2,7 +2,8 @@
 
 1. What is decided on a snapshot is decided again inside the transaction that acts on it (see `settle`).
 2. An open run is poked until somebody holds it (see `rouse`).
-3. One line for what was done, or for why it was not; the same reason is not told twice.
+3. What only her operators can decide is asked here, whoever put it on record, as soon as there is a room for it (see `ask`).
+4. One line for what was done, or for why it was not; the same reason is not told twice.
 """
 
 from dataclasses import dataclass
@@ -10,8 +11,13 @@ from dataclasses import dataclass
 from mind_body.clock import render_utc
 from mind_body.control.effective import Control, Released
 from mind_body.control.files import read_control
+from mind_body.control.govern import window_of
 from mind_body.crash import crash_point
-from mind_body.heartbeat.claim import Asked, Claim, Decision, decide_claim, judge_proposal, pick_hopeless
+from mind_body.heartbeat.ask import has_unasked
+from mind_body.heartbeat.breaker import plan_breaker
+from mind_body.heartbeat.claim import Asked, Claim, Decision, decide_claim, judge_proposal
+from mind_body.heartbeat.house import read_house
+from mind_body.heartbeat.purse import plan_purse
 from mind_body.heartbeat.rouse import Rouser
 from mind_body.heartbeat.settle import Desk, Done
 from mind_body.heartbeat.wake import Busy, Dead, Rest, Unheld, Wait, judge_run
@@ -20,7 +26,10 @@ from mind_body.host.liveness import read_holder
 from mind_body.host.poke import send_poke
 from mind_body.log import Journal
 from mind_body.mind.acks import is_acked
+from mind_body.mind.asking_records import Question
 from mind_body.mind.claims import read_work_facts
+from mind_body.mind.questions import read_question
+from mind_body.mind.records import RunKind
 from mind_body.mind.store import Mind, Transaction
 from mind_body.mind.work_records import WorkFacts
 from mind_body.settings import HostConfig, MindConfig
@@ -39,6 +48,8 @@ class Seen:
     decision: Decision
     mended: bool
     """An operator has just said "try now", and something waits for that."""
+    question: Question | None
+    """What the operators are to be asked about her purse, and is not on record yet."""
     to_do: bool
     """There is something to write."""
 
@@ -79,16 +90,21 @@ class Worker:
         self.due, self.live, self._told = None, False, None
 
     def _see(self, tx: Transaction, config: MindConfig, control: Control, now: int) -> Seen:
-        facts = read_work_facts(tx)
+        facts = read_work_facts(tx, window_of(self._host, now))
         # The lock is read after the row: who holds a run has had the lock since before the row said so.
         locked_by = read_holder(self._home.lock_file("self", self._name)) if facts.live else None
         verdict = judge_run(facts.live, locked_by, control, self._host, now) if facts.live else None
-        decision = decide_claim(facts, control, config, self._host, now)
+        house = read_house(self._home, self._name, RunKind.SELF_RUN, config, self._host, paused=bool(facts.standing.pauses))
+        decision = decide_claim(facts, control, house, now)
+        question = plan_purse(decision.skip, facts.standing, house, now) if isinstance(decision, Wait) else None
+        if question is not None and read_question(tx, question.id) is not None:
+            question = None
         answered = any(not isinstance(judge_proposal(one, facts.reactions, config.people, now), Asked) for one in facts.proposals)
         # Acknowledging it is `launch`'s, which looks after this.
-        mended = bool(facts.pauses) and isinstance(control, Released) and not is_acked(tx, "heartbeat", control)
-        to_do = isinstance(verdict, Dead) or isinstance(decision, Claim) or answered or bool(pick_hopeless(facts)) or mended
-        return Seen(facts, verdict, decision, mended, to_do)
+        mended = bool(facts.standing.pauses) and isinstance(control, Released) and not is_acked(tx, "heartbeat", control)
+        tripped = bool(plan_breaker(facts.open, now))
+        to_do = isinstance(verdict, Dead) or isinstance(decision, Claim) or answered or tripped or mended
+        return Seen(facts, verdict, decision, mended, question, to_do or question is not None or has_unasked(tx, config))
 
     def _act(self, mind: Mind, config: MindConfig, control: Control, now: int, *, claiming: bool) -> tuple[Seen, Done]:
         """T2: what was seen is seen again under the write lock, and acted upon."""
@@ -101,13 +117,18 @@ class Worker:
                 desk.mend()
             if isinstance(seen.verdict, Dead) and seen.facts.live is not None:
                 desk.bury(seen.facts.live, seen.verdict)
-            desk.settle(seen.facts)
+            desk.settle(seen.facts, window_of(self._host, now))
             seen = self._see(tx, config, control, now)
+            if seen.question is not None:
+                desk.ask(seen.question)
+            desk.ask_open()
             if isinstance(seen.decision, Claim):
                 desk.claim(seen.decision)
+        if desk.done.asked:
+            crash_point("heartbeat.asked")
         if desk.done.run is not None:
             crash_point("heartbeat.claimed")
-        if desk.done.said:
+        if desk.done.said or desk.done.asked:  # where there is no room to ask in, the mouth makes one
             send_poke(self._home.mouth_socket)
         return seen, desk.done
 
@@ -124,14 +145,13 @@ class Worker:
     def _until(self, seen: Seen, config: MindConfig, now: int) -> int | None:
         answers = [judge_proposal(one, seen.facts.reactions, config.people, now) for one in seen.facts.proposals]
         found = [one.until for one in answers if isinstance(one, Asked)]
-        if isinstance(seen.decision, Wait) and seen.decision.until is not None:
+        if isinstance(seen.decision, Wait):
             found.append(seen.decision.until)
         return min(found, default=None)
 
     def _tell_acted(self, done: Done) -> None:
         journal = self._journal.bind(MIND=self._name)
-        for kind, sentence, fields in done.lines:
-            journal.note(kind, sentence, **fields)
+        done.tell(journal)
         if done.run is not None:
             journal.note(
                 "run.opened",
@@ -155,5 +175,5 @@ class Worker:
             f"{count} piece{'s' if count > 1 else ''} of work {'wait' if count > 1 else 'waits'}: {decision.reason}.",
             REASON=decision.reason,
             WAITING=count,
-            UNTIL=render_utc(decision.until) if isinstance(decision, Wait) and decision.until else None,
+            UNTIL=render_utc(decision.until) if isinstance(decision, Wait) else None,
         )

@@ -10,6 +10,7 @@
 import array
 import contextlib
 import os
+import select
 import socket  # noqa: TID251 - its home
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -92,6 +93,13 @@ async def receive_line(stream: trio.SocketStream, cap: int) -> Handed | str:
         if handed is None and kept is not None:
             os.close(kept)
     return handed
+
+
+def has_hung_up(stream: trio.SocketStream) -> bool:
+    """Whether nobody waits for an answer any more."""
+    look = select.poll()
+    look.register(stream.socket.fileno(), 0)  # POLLHUP comes unasked
+    return bool(look.poll(0))
 
 
 async def send_line(stream: trio.SocketStream, line: bytes, descriptor: int | None = None) -> str | None:

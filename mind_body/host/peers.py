@@ -39,12 +39,16 @@ class Peer:
     mind: str
 
 
+def read_pid(stream: trio.SocketStream) -> int:
+    """The process that has connected; 0 where it is not known."""
+    return _read_credentials(stream)[0]
+
+
 def find_peer(home: Home, stream: trio.SocketStream) -> Peer | str:
-    """Who has connected, or why that is nobody."""
-    try:
-        pid, uid, _ = _CREDENTIALS.unpack(stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
-    except OSError as error:
-        return f"its process is not known ({error.strerror})"
+    """Who has connected, or who that is instead of a half of a Mind."""
+    pid, uid = _read_credentials(stream)
+    if pid == 0:
+        return "a process that is not known here"
     if home.root is None:
         return read_unit(pid)
     if uid not in _owners(home):
@@ -100,7 +104,7 @@ def forget_ended_peers(home: Home) -> None:
     with contextlib.suppress(OSError):
         for path in home.peers_dir.iterdir():
             pid = int(path.stem) if path.stem.isdigit() else 0
-            if path.suffix == ".part" or (pid and read_peer(home, pid) is None):
+            if pid and (_read_start(pid) is None or (not path.suffix and read_peer(home, pid) is None)):
                 path.unlink(missing_ok=True)
 
 
@@ -118,6 +122,15 @@ def read_peer(home: Home, pid: int) -> Peer | None:
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return peer if started == _read_start(pid) and peer.organ in HALVES else None
+
+
+def _read_credentials(stream: trio.SocketStream) -> tuple[int, int]:
+    """Process and user. The process is 0 outside our own namespace, and once the connection is gone."""
+    try:
+        pid, uid, _ = _CREDENTIALS.unpack(stream.socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+    except OSError:
+        return 0, -1
+    return pid, uid
 
 
 def _file(home: Home, pid: int) -> Path:

@@ -1,7 +1,8 @@
 """Wiring: what every organ stands on, made the same way under systemd, under `mind up`, and by hand.
 
-The lock is taken first, then the poke socket: handed over (LISTEN_FDS) or bound here. Crash points are armed and the journal
-configured before anything else can happen.
+The lock is taken first, then the poke socket: handed over (LISTEN_FDS) or bound here. Of two that are handed over, LISTEN_FDNAMES
+says which is which (`FileDescriptorName=` of the socket units): `poke`, and the lease's `stream`. Crash points are armed and the
+journal configured before anything else can happen.
 """
 
 import signal
@@ -35,6 +36,8 @@ class Post:
     notify: Notify
     hold: Hold
     """Its holder id is this process's identity as a holder of runs."""
+    stream: int | None = None
+    """The listening stream socket, where one was handed over. The lease's alone."""
 
 
 def open_post(organ: str, home: Home, mind: str | None = None) -> Post:
@@ -50,8 +53,10 @@ def open_post(organ: str, home: Home, mind: str | None = None) -> Post:
         whose = f"{organ} of '{mind}'" if mind else organ
         raise MindBodyError(f"another process is the {whose} already ({home.lock_file(organ, mind)} is locked)")
     handed = listen_fds(environment)
-    bound = adopt_poke_socket(next(iter(handed.values()))) if handed else open_poke_socket(home.socket_of(organ, mind))
-    return Post(home, host, log.Journal(organ, mind), Pokes(bound), Notify(environment), hold)
+    stream = handed.pop("stream", None)
+    poke = handed.get("poke", next(iter(handed.values()), None))
+    bound = open_poke_socket(home.socket_of(organ, mind)) if poke is None else adopt_poke_socket(poke)
+    return Post(home, host, log.Journal(organ, mind), Pokes(bound), Notify(environment), hold, stream)
 
 
 async def keep_half(half: str, home: Home, name: str, serve: Callable[[Post, str], Awaitable[None]]) -> int:

@@ -31,6 +31,8 @@ LINE_CAP = 4096
 """Bytes of one line of a child's stderr that anybody will read."""
 die_with_parent = tether.die_with_parent
 """What a child of ours calls at its start; here for who has this door open already."""
+_GATE = "the gate"
+"""The descriptor that a child waits at until it is announced: after its sockets, closed before its program begins."""
 _HIGH_FD = 256
 """Sources of placed descriptors are first moved above every place (F_DUPFD), so that no placing overwrites the next source."""
 
@@ -110,23 +112,29 @@ def start_child(
     pass_fds: Sequence[int] = (),
     sockets: Mapping[str, int] | None = None,
     new_session: bool = False,
+    announce: Callable[[int], None] | None = None,
 ) -> Child:
     """Start `argv` with exactly `env`. Raises ChildError when it cannot be started.
 
     `pass_fds` keep their numbers. `sockets` (name → descriptor) are placed from 3 on and announced by LISTEN_PID, LISTEN_FDS and
-    LISTEN_FDNAMES, as systemd does it (sd_listen_fds(3)); the two are not used together.
+    LISTEN_FDNAMES, as systemd does it (sd_listen_fds(3)); the two are not used together. `announce` is told the pid before the
+    program begins; where that raises, the program never does.
     """
     if threading.current_thread() is not threading.main_thread():
         raise ChildError("a child may be started from the main thread alone: it dies with the thread that forked it")
     program = shutil.which(argv[0], path=env.get("PATH", os.defpath))
     if program is None:
         raise ChildError(f"{argv[0]} is not there, or not executable")
-    wrapped, environ = _wrap([program, *argv[1:]], dict(env), cwd, sockets or {})
     ours: dict[int, int] = {}
     theirs: list[int] = []
+    named, gate = dict(sockets or {}), None
+    if announce is not None:
+        named[_GATE], gate = os.pipe2(os.O_CLOEXEC)
+        theirs.append(named[_GATE])
+    wrapped, environ = _wrap([program, *argv[1:]], dict(env), cwd, named)
     try:
         actions = _plug({0: stdin, 1: stdout, 2: stderr}, ours, theirs)
-        actions += _place(pass_fds, sockets or {}, theirs)
+        actions += _place(pass_fds, named, theirs)
         _keep_private()
         # Python ignores SIGPIPE and SIGXFSZ; a child must not inherit that. Nor a blocked signal.
         pid = os.posix_spawn(
@@ -138,12 +146,16 @@ def start_child(
             setsigmask=[],
             setsigdef=[signal.SIGPIPE, signal.SIGXFSZ],
         )
-    except OSError as error:
+        if announce is not None and gate is not None:
+            _announce(pid, announce, gate)
+    except BaseException as error:
         for descriptor in ours.values():
             os.close(descriptor)
-        raise ChildError(f"{argv[0]} could not be started: {error.strerror}") from error
+        if isinstance(error, OSError):
+            raise ChildError(f"{argv[0]} could not be started: {error.strerror}") from error
+        raise
     finally:
-        for descriptor in theirs:
+        for descriptor in [*theirs, *([] if gate is None else [gate])]:
             os.close(descriptor)
     return Child(pid, ours)
 
@@ -182,11 +194,26 @@ def _stream(descriptor: int | None) -> trio.lowlevel.FdStream | None:
     return None if descriptor is None else trio.lowlevel.FdStream(descriptor)
 
 
-def _wrap(argv: list[str], env: dict[str, str], cwd: str | None, sockets: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
-    """A line of shell before exec for what posix_spawn cannot do: change directory, and know the pid."""
+def _announce(pid: int, announce: Callable[[int], None], gate: int) -> None:
+    """Tell who it is, then let it begin."""
+    try:
+        announce(pid)
+        os.write(gate, b"\n")
+    except BaseException:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise
+
+
+def _wrap(argv: list[str], env: dict[str, str], cwd: str | None, named: Mapping[str, int]) -> tuple[list[str], dict[str, str]]:
+    """A line of shell before exec for what posix_spawn cannot do: change directory, know the pid, wait at the gate."""
     steps = []
     if cwd is not None:
         steps.append('cd -- "$0" || exit 126')
+    sockets = [name for name in named if name != _GATE]
+    if _GATE in named:
+        place = FIRST_FD + list(named).index(_GATE)
+        steps.append(f"read -r go <&{place} || exit 126; exec {place}<&-")
     if sockets:
         steps.append("export LISTEN_PID=$$")
         env |= {"LISTEN_FDS": str(len(sockets)), "LISTEN_FDNAMES": ":".join(sockets)}
@@ -218,10 +245,10 @@ def _keep_private() -> None:
                 os.set_inheritable(int(entry.name), False)
 
 
-def _place(pass_fds: Sequence[int], sockets: Mapping[str, int], theirs: list[int]) -> list[tuple[int, int, int]]:
+def _place(pass_fds: Sequence[int], named: Mapping[str, int], theirs: list[int]) -> list[tuple[int, int, int]]:
     # dup2 onto itself clears close-on-exec in posix_spawn (glibc 2.29, POSIX.1-2024), which is how a number is kept.
     actions = [(os.POSIX_SPAWN_DUP2, fd, fd) for fd in pass_fds]
-    for place, fd in enumerate(sockets.values(), FIRST_FD):
+    for place, fd in enumerate(named.values(), FIRST_FD):
         high = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
         theirs.append(high)
         actions.append((os.POSIX_SPAWN_DUP2, high, place))

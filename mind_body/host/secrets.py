@@ -19,23 +19,48 @@ SECRET_MAX = 65_536
 def read_secret(path: Path) -> str:
     """The file's text without the white space around it. Raises CredentialError with the file's name and the way out."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            mode = os.fstat(file.fileno()).st_mode
-            if not stat.S_ISREG(mode):
-                raise CredentialError(f"{path} is not a plain file, and a secret must be one")
-            if mode & (stat.S_IRWXG | stat.S_IRWXO) and not is_handed(path):
-                raise CredentialError(f"{path} can be read or written by others; chmod 600 it")
+        with os.fdopen(open_secret(path), "rb") as file:
             text = file.read(SECRET_MAX).decode().strip()
-    except FileNotFoundError as error:
-        words = f"{kept_at(path)} does not exist; write the secret into it, readable by nobody else (mode 600){then_restart(path)}"
-        raise CredentialError(words) from error
     except UnicodeDecodeError as error:
         raise CredentialError(f"{path} does not hold text") from error
     except OSError as error:
         raise CredentialError(f"{path} cannot be read: {error.strerror}") from error
     if not text:
         raise CredentialError(f"{path} is empty")
+    return text
+
+
+def open_secret(path: Path) -> int:
+    """A descriptor that can only be read; the caller's to close. Raises CredentialError, also where others may read the file."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # a pipe would wait for who writes into it
+        mode = os.fstat(descriptor).st_mode
+    except FileNotFoundError as error:
+        words = f"{kept_at(path)} does not exist; write the secret into it, readable by nobody else (mode 600){then_restart(path)}"
+        raise CredentialError(words) from error
+    except OSError as error:
+        raise CredentialError(f"{path} cannot be read: {error.strerror}") from error
+    if stat.S_ISREG(mode) and (not mode & (stat.S_IRWXG | stat.S_IRWXO) or is_handed(path)):
+        return descriptor
+    os.close(descriptor)
+    if not stat.S_ISREG(mode):
+        raise CredentialError(f"{path} is not a plain file, and a secret must be one")
+    raise CredentialError(f"{path} can be read or written by others; chmod 600 it")
+
+
+def read_lent_secret(descriptor: int) -> str:
+    """The text behind an open descriptor that was handed over; it is closed. From its beginning: who lent it may have read it.
+
+    Raises CredentialError.
+    """
+    try:
+        text = os.pread(descriptor, SECRET_MAX, 0).decode().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise CredentialError(f"the credential that was lent cannot be read ({type(error).__name__})") from None
+    finally:
+        os.close(descriptor)
+    if not text:
+        raise CredentialError("the credential that was lent is empty")
     return text
 
 

@@ -84,6 +84,29 @@ def open_ledger(path: Path, *, begin: bool = False) -> Ledger:
             raise
 
 
+class LedgerPlace:
+    """Where the ledger lies, for as long as the organ lives: kept open, and tried anew where it could not be."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._open: Ledger | None = None
+        self._was_open = False
+
+    def open(self) -> Ledger:
+        """Raises LedgerError or StorageError. One that was here is never begun anew by this process."""
+        if self._open is not None and not self._open.is_in_place():
+            self.close()
+        if self._open is None:
+            self._open = open_ledger(self._path, begin=not self._was_open)
+            self._was_open = True
+        return self._open
+
+    def close(self) -> None:
+        if self._open is not None:
+            self._open.close()
+        self._open = None
+
+
 @contextlib.contextmanager
 def open_reader(path: Path) -> Iterator[Transaction]:
     """One snapshot of a ledger that somebody else may be writing; nothing can be changed. Raises LedgerError or StorageError."""

@@ -19,6 +19,18 @@ _COLUMNS: Mapping[By, str] = {
 }
 _OF_CALL = "coalesce((SELECT sum({}) FROM usage WHERE usage.mind = call.mind AND usage.call = call.id), 0)"
 
+_COUNTED = (
+    "WITH counted AS (SELECT mind, conversation, day, month, "
+    "CASE state WHEN 'reserved' THEN reserved ELSE cost END AS amount FROM call), "
+)
+_CELLS = "cell AS (SELECT scope, mind, conversation, window, -committed AS amount FROM total {})".format(
+    " ".join(
+        f"UNION ALL SELECT {scope}, {window}, amount FROM counted"
+        for scope in ("'host', '', ''", "'mind', mind, ''", "'conversation', mind, conversation")
+        for window in ("day", "month")
+    )
+)
+
 
 @dataclass(frozen=True, slots=True)
 class SpendRow:
@@ -135,7 +147,9 @@ def read_pauses(path: Path) -> list[CredentialPause]:
     """Of every credential that has one, also when its time is over: compare `until` with the clock."""
     with open_reader(path) as tx:
         users: dict[str, list[str]] = {}
-        for row in tx.execute("SELECT DISTINCT credential, mind FROM call ORDER BY mind"):
+        for row in tx.execute(
+            "SELECT DISTINCT credential, mind FROM call WHERE credential IN (SELECT credential FROM pause) ORDER BY mind"
+        ):
             users.setdefault(row["credential"], []).append(row["mind"])
         return [
             CredentialPause(row["kind"], row["until"], row["since"], row["reason"], tuple(users.get(row["credential"], ())))
@@ -148,6 +162,15 @@ def read_calls(path: Path, mind: str | None = None, *, since: int = 0) -> list[L
     with open_reader(path) as tx:
         rows = tx.execute("SELECT * FROM call WHERE at >= ? AND (? IS NULL OR mind = ?) ORDER BY at, mind, id", (since, mind, mind))
         return [_call(row) for row in rows]
+
+
+def read_difference(path: Path) -> int:
+    """Micro-USD by which the sums that caps are held against differ from the rows, over all windows: 0, or the file was changed."""
+    with open_reader(path) as tx:
+        rows = tx.execute(
+            f"{_COUNTED} {_CELLS} SELECT abs(sum(amount)) AS off FROM cell GROUP BY scope, mind, conversation, window"
+        )
+        return sum(row["off"] for row in rows)
 
 
 def _call(row: Any) -> LedgerCall:

@@ -54,7 +54,7 @@ CREATE TABLE pause (
 ) WITHOUT ROWID;
 CREATE TABLE report (
     mind TEXT NOT NULL, run TEXT NOT NULL, ours INTEGER NOT NULL, theirs INTEGER NOT NULL, at INTEGER NOT NULL,
-    PRIMARY KEY (mind, run, ours, theirs)
+    PRIMARY KEY (mind, run)
 ) WITHOUT ROWID;
 """,
     ),

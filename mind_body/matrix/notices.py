@@ -62,6 +62,10 @@ class NoticeKey(StrEnum):
     SELF_ENDED_HELD = "self_ended_held"
     SELF_ENDED_BUDGET = "self_ended_budget"
     SELF_ENDED_LIMITED = "self_ended_limited"
+    SELF_ENDED_SPEND = "self_ended_spend"
+    SELF_ENDED_OVERLOADED = "self_ended_overloaded"
+    SELF_ENDED_AUTHENTICATION = "self_ended_authentication"
+    SELF_ENDED_PAYMENT = "self_ended_payment"
     SELF_RESULT_CUT = "self_result_cut"
     """Below a result that is too long for the room. Value: none."""
 
@@ -116,6 +120,10 @@ CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
         NoticeKey.SELF_ENDED_HELD: "I have been told to pause. I will go on when I may.",
         NoticeKey.SELF_ENDED_BUDGET: "I have used up what this may cost for now.",
         NoticeKey.SELF_ENDED_LIMITED: "I have used up what I may use for now. I will go on when that is over.",
+        NoticeKey.SELF_ENDED_SPEND: "I have used up what I may spend for now. I will go on when I may spend again.",
+        NoticeKey.SELF_ENDED_OVERLOADED: "What I think with is overloaded. I will go on when it has room for me.",
+        NoticeKey.SELF_ENDED_AUTHENTICATION: "I was not let in to what I think with. Whoever runs me has to mend that.",
+        NoticeKey.SELF_ENDED_PAYMENT: "What I think with is not paid for. Whoever runs me has to mend that.",
         NoticeKey.SELF_RESULT_CUT: "(There is more of it; this is the beginning.)",
     },
 }

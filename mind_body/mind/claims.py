@@ -1,32 +1,34 @@
 """Door: what the heartbeat looks at before it claims work (design §9), and what it does about a run of a Self that died."""
 
+from collections.abc import Iterable
+
+from mind_body.mind.asking_records import Campaign
 from mind_body.mind.campaigns import read_campaign
 from mind_body.mind.follow_ups import read_open_follow_ups, read_proposals, reopen_follow_up
 from mind_body.mind.handoffs import admit_handoff
 from mind_body.mind.questions import has_open_question, read_newest_about, read_newest_reopened
 from mind_body.mind.reactions import read_reactions
 from mind_body.mind.records import Run, RunKind
-from mind_body.mind.runs import close_dead_run, read_pauses
+from mind_body.mind.runs import close_dead_run
 from mind_body.mind.steers import drop_stops
 from mind_body.mind.store import Transaction
 from mind_body.mind.wake_facts import Window
 from mind_body.mind.wakes import read_standing
 from mind_body.mind.work_items import name_item, read_campaign_past, read_work_past
-from mind_body.mind.work_records import SELF_PAUSE, FollowUp, Handoff, OpenWork, WorkFacts
+from mind_body.mind.work_records import FollowUp, Handoff, OpenWork, WorkFacts
 
 
 def read_work_facts(tx: Transaction, window: Window) -> WorkFacts:
     """One snapshot; a dozen indexed look-ups for a Mind without work."""
+    works = read_open_follow_ups(tx)
+    campaigns = _read_campaigns(tx, {one.campaign for one in works if one.campaign})
     proposals = tuple(read_proposals(tx))
     asked = [one.event_id for one in proposals if one.event_id is not None]
-    standing = read_standing(tx, RunKind.SELF_RUN, window)
     return WorkFacts(
-        live=standing.live,
-        open=tuple(_open_work(tx, one) for one in read_open_follow_ups(tx)),
+        open=tuple(_open_work(tx, one, campaigns.get(one.campaign or "")) for one in works),
         proposals=proposals,
         reactions=tuple(read_reactions(tx, asked)) if asked else (),
-        pauses=tuple(pause for pause in read_pauses(tx) if pause.cause.startswith(SELF_PAUSE)),
-        standing=standing,
+        standing=read_standing(tx, RunKind.SELF_RUN, window),
     )
 
 
@@ -44,16 +46,21 @@ def bury_self_run(tx: Transaction, run: Run, outcome: str, reason: str, now: int
     return reopen_follow_up(tx, run.id)
 
 
-def _open_work(tx: Transaction, follow_up: FollowUp) -> OpenWork:
-    about, slug = name_item(tx, follow_up), follow_up.campaign
-    campaign = read_campaign(tx, slug) if slug else None
+def _read_campaigns(tx: Transaction, slugs: Iterable[str]) -> dict[str, tuple[Campaign, tuple[Run, ...]]]:
+    """Those that are on record, with what came of all their work."""
+    found = [one for one in (read_campaign(tx, slug) for slug in sorted(slugs)) if one is not None]
+    return {one.slug: (one, read_campaign_past(tx, one.slug)) for one in found}
+
+
+def _open_work(tx: Transaction, follow_up: FollowUp, belongs: tuple[Campaign, tuple[Run, ...]] | None) -> OpenWork:
+    about = name_item(tx, follow_up)
     reopened = read_newest_reopened(tx, about)
     return OpenWork(
         follow_up=follow_up,
         past=read_work_past(tx, follow_up),
         about=about,
-        campaign_past=read_campaign_past(tx, slug) if slug else (),
-        campaign_closed=campaign is not None and campaign.closed_at is not None,
+        campaign_past=belongs[1] if belongs else (),
+        campaign_closed=belongs is not None and belongs[0].closed_at is not None,
         question_open=has_open_question(tx, about),
         answered=read_newest_about(tx, about, answered=True),
         reopened_after=reopened.after_run if reopened else None,

@@ -4,13 +4,18 @@
 2. The order of questions is row order. What the breaker asked about is counted from the newest run that it had when it was
    answered, so that is read in the transaction of the answer.
 3. A question waits on record while there is no room in which it could be asked.
+4. A purse that is reopened ends the pauses that its being empty began, in the transaction of the answer: no clock has a say in it.
 """
 
 from typing import Any
 
 from mind_body.mind.asking_records import Answer, Question
+from mind_body.mind.runs import clear_pause
 from mind_body.mind.store import Transaction
 from mind_body.mind.work_items import newest_run_about
+from mind_body.mind.work_records import SELF_PAUSE
+
+SPEND_PAUSES = ("spend", f"{SELF_PAUSE}spend")
 
 
 def admit_question(tx: Transaction, question: Question) -> bool:
@@ -63,6 +68,9 @@ def answer_question(  # noqa: PLR0917 - a record's columns, in their order
         "WHERE id = ? AND state = 'asked'",
         (answer, by, now, after_run or newest_run_about(tx, question.about), question_id),
     )
+    if question.kind == "purse" and answer == "reopen":
+        for cause in SPEND_PAUSES:
+            clear_pause(tx, cause)
     return changed.rowcount == 1
 
 

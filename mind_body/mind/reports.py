@@ -50,7 +50,7 @@ def read_figures(tx: Transaction, since: int) -> Figures:
         unsent=count_unsent(tx),
         prefix_tokens=session["prefix_tokens"] if session else 0,
         ceiling_tokens=session["ceiling_tokens"] if session else 0,
-        spent_micro_usd=read_spent(tx, since, since)[0],
+        spent_micro_usd=read_spent(tx, since),
         pauses=read_pauses(tx),
         encrypted_rooms=tuple(
             row["name"] or row["room_id"]

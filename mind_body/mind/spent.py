@@ -5,19 +5,13 @@ A run of a Self sets its cost when it ends; what is known of one that is live, o
 
 from mind_body.mind.store import Transaction
 
-_SPENT = """
-SELECT coalesce(sum(CASE WHEN at >= :day THEN cost END), 0) AS day, coalesce(sum(cost), 0) AS month FROM (
-    SELECT ended_at AS at, cost_micro_usd AS cost FROM turn WHERE ended_at >= :month
-    UNION ALL
-    SELECT run.ended_at, max(run.cost_micro_usd, coalesce(self_progress.cost_micro_usd, 0))
-    FROM run LEFT JOIN self_progress ON self_progress.run_id = run.id WHERE run.kind = 'self_run' AND run.ended_at >= :month
-    UNION ALL
-    SELECT :day, max(run.cost_micro_usd, coalesce(self_progress.cost_micro_usd, 0))
-    FROM run LEFT JOIN self_progress ON self_progress.run_id = run.id WHERE run.kind = 'self_run' AND run.ended_at IS NULL
-)"""
+_COST = "coalesce(sum(max(run.cost_micro_usd, coalesce(self_progress.cost_micro_usd, 0))), 0)"
+_SELF = f"SELECT {_COST} FROM run LEFT JOIN self_progress ON self_progress.run_id = run.id WHERE run.kind = 'self_run'"
+_SPENT = f"""
+SELECT (SELECT coalesce(sum(cost_micro_usd), 0) FROM turn WHERE ended_at >= :since)
+     + ({_SELF} AND run.ended_at >= :since) + ({_SELF} AND run.ended_at IS NULL)"""
 
 
-def read_spent(tx: Transaction, day_start: int, month_start: int) -> tuple[int, int]:
-    """Micro-USD since each of the two; the month begins no later than the day."""
-    row = tx.execute(_SPENT, {"day": day_start, "month": month_start}).fetchone()
-    return int(row["day"]), int(row["month"])
+def read_spent(tx: Transaction, since: int) -> int:
+    """Micro-USD. A sum over an index alone: some 100 µs for a thousand turns."""
+    return int(tx.execute(_SPENT, {"since": since}).fetchone()[0])

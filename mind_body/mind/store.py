@@ -137,6 +137,20 @@ def open_mind(path: Path, *, create: bool = False) -> Mind:
     return Mind(db, path)
 
 
+def open_reader(path: Path) -> Mind:
+    """To look into a mind that nothing here may change, not even to a newer version. Raises MindFileError or StorageError."""
+    with _translated(path):
+        db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None, timeout=BUSY_TIMEOUT_MS / 1000)
+        try:
+            db.row_factory = sqlite3.Row
+            if _version(db) != NEWEST or _application(db) != APPLICATION_ID:
+                raise MindFileError(f"{path} is not a mind of this version")
+        except BaseException:
+            db.close()
+            raise
+    return Mind(db, path)
+
+
 def check_mind(path: Path) -> str:
     """`ok`, or what is wrong with the file: by its header, or by SQLite's own integrity check."""
     with _translated(path):

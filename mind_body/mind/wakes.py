@@ -53,13 +53,12 @@ def read_waiting_mail(tx: Transaction) -> tuple[WaitingMail, ...]:
 def read_standing(tx: Transaction, kind: RunKind, window: Window) -> Standing:
     """What the governor asks of one half."""
     recent = tuple(recent_runs(tx, kind, HISTORY))
-    spent_day, spent_month = read_spent(tx, window.day_start, window.month_start)
     return Standing(
         live=live_run(tx, kind),
         pauses=pauses_of(read_pauses(tx), kind),
         recent=recent,
-        spent_day=spent_day,
-        spent_month=spent_month,
+        spent_day=read_spent(tx, window.day_start),
+        spent_month=read_spent(tx, window.month_start),
         extensions_day=read_extensions(tx, f"day:{window.day}"),
         extensions_month=read_extensions(tx, f"month:{window.month}"),
         silent_beats=_silent_beats(tx),
@@ -78,6 +77,12 @@ def read_wake_facts(tx: Transaction, pending: tuple[PendingMail, ...], standing:
         urgency=pulse.urgency if pulse else 0,
         tempo_s=pulse.tempo_s if pulse else None,
     )
+
+
+def read_last_beat(tx: Transaction) -> int | None:
+    """When her newest scheduled wake was opened, by row order."""
+    row = tx.execute("SELECT opened_at FROM run WHERE cause = 'beat' ORDER BY after_seq DESC, rowid DESC LIMIT 1").fetchone()
+    return int(row["opened_at"]) if row else None
 
 
 def pauses_of(pauses: Sequence[Pause], kind: RunKind) -> tuple[Pause, ...]:

@@ -5,7 +5,7 @@ from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from mind_body.mind.asking_records import Question
-from mind_body.mind.records import Pause, Run
+from mind_body.mind.records import Run
 from mind_body.mind.wake_facts import Standing
 
 SELF_PAUSE = "self-"
@@ -108,16 +108,18 @@ class OpenWork:
 class WorkFacts:
     """Everything in the mind that claiming depends on."""
 
-    live: Run | None
     open: tuple[OpenWork, ...]
     """The oldest first."""
     proposals: tuple[Proposal, ...]
     reactions: tuple["Reaction", ...]
     """To the events that ask for a confirmation."""
-    pauses: tuple[Pause, ...]
-    """Those of her Self: their causes begin with `self-`."""
-    standing: Standing = field(default_factory=Standing)
-    """What the governor asks of her Self; its pauses without that beginning."""
+    standing: Standing
+    """What the governor asks of her Self; its pauses without `self-`."""
+
+    @property
+    def live(self) -> Run | None:
+        """The run of her Self that has not ended."""
+        return self.standing.live
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,6 +187,10 @@ FATES: dict[str, Fate] = {
     "limited": "continue",
     "held": "continue",
     "budget": "continue",
+    "spend": "continue",
+    "overloaded": "continue",
+    "authentication": "again",
+    "payment": "again",
     "no-result": "again",
     "killed": "again",
     "died": "again",

@@ -10,9 +10,9 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal, TypeAlias
 
+from mind_body.model.limits import LIMIT_WAIT_MS, read_again_at
 from mind_body.model.session import (
     FAULT_WAIT_MS,
     OVERLOAD_WAIT_MS,
@@ -26,11 +26,9 @@ from mind_body.model.session import (
     Unreadable,
     Usage,
 )
+from mind_body.model.spend import Trouble
+from mind_body.model.trouble import find_trouble
 
-LIMIT_WAIT_MS = 60_000
-"""Where a server does not say how long its limit holds."""
-WAIT_MAX_MS = 32 * 86_400_000
-"""No limit resets later than a month; a server that says so is mistaken."""
 BYTES_PER_TOKEN_MIN = 3
 """A request of n bytes is reserved as n/3 tokens; natural text has 4 and more to a token."""
 TOKENS_MAX = 1_000_000_000
@@ -49,6 +47,8 @@ class Parsed:
     received: tuple[dict[str, Any], ...] = ()
     text: str | None = None
     """What the session goes on with as the assistant's message; None where no answer came and nothing is to be kept."""
+    trouble: Trouble | None = None
+    """What it says of the credential."""
 
 
 def render_request(plan: SessionPlan, past: Sequence[Exchange], text: str, options: Mapping[str, Any]) -> bytes:
@@ -77,21 +77,8 @@ def parse_answer(status: int, headers: Mapping[str, str], raw: bytes, now: int) 
     if status == 200:
         # Some proxies answer 200 and put the real status into the body.
         status = error["code"] if isinstance(error.get("code"), int) else 500
-    return Parsed(_parse_error(status, headers, error, now), Usage())
-
-
-def read_retry_after(headers: Mapping[str, str], now: int, default_ms: int) -> int:
-    """The instant before which nothing helps (ms): `Retry-After` in seconds or as a date, or in ms as some servers have it."""
-    seconds, date, millis = (headers.get("retry-after", ""),) * 2 + (headers.get("retry-after-ms", ""),)
-    for value, scale in ((millis, 1), (seconds, 1000)):
-        try:
-            return now + min(max(int(float(value) * scale), 0), WAIT_MAX_MS)
-        except (ValueError, OverflowError):
-            continue
-    try:
-        return min(max(int(parsedate_to_datetime(date).timestamp() * 1000), now), now + WAIT_MAX_MS)
-    except (ValueError, OverflowError):
-        return now + default_ms
+    outcome = _parse_error(status, headers, error, now)
+    return Parsed(outcome, Usage(), trouble=find_trouble(outcome, status))
 
 
 def _messages(plan: SessionPlan, past: Sequence[Exchange], text: str) -> list[dict[str, str]]:
@@ -165,16 +152,16 @@ def _parse_usage(body: dict[str, Any]) -> Usage | None:
 
 def _parse_error(status: int, headers: Mapping[str, str], error: Mapping[str, Any], now: int) -> Outcome:
     code, said = str(error.get("code") or error.get("type") or ""), str(error.get("message") or "")
-    reason = _word_error(status, code, said)
+    reason, again_at = _word_error(status, code, said), read_again_at(headers, now)
     match _class_of(status, code, said):
         case "limited":
-            return Limited(read_retry_after(headers, now, LIMIT_WAIT_MS), reason)
+            return Limited(now + LIMIT_WAIT_MS if again_at is None else again_at, reason)
         case "overloaded":
-            return Failed("overloaded", read_retry_after(headers, now, OVERLOAD_WAIT_MS), reason)
+            return Failed("overloaded", now + OVERLOAD_WAIT_MS if again_at is None else again_at, reason)
         case "refused":
             return Refused(f"the request is longer than the model's window ({reason})")
         case "again":
-            return Failed("fault", read_retry_after(headers, now, FAULT_WAIT_MS), reason)
+            return Failed("fault", now + FAULT_WAIT_MS if again_at is None else again_at, reason)
         case ("authentication" | "payment" | "fault") as kind:
             return Failed(kind, None, reason)
 

@@ -4,13 +4,14 @@ The provider owns what its sessions share: the Mind's configuration directory, l
 the gateway and for the children's readers. It takes no turn itself (claude_session.py).
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import trio
 
 from mind_body.errors import SessionGone
 from mind_body.home import Home
+from mind_body.host.beside import background
 from mind_body.log import Journal
 from mind_body.model.claude_files import ClaudeFiles, check_sandbox, find_cli
 from mind_body.model.claude_session import ClaudeSession, Shared, parse_cursor
@@ -19,7 +20,7 @@ from mind_body.model.http import open_client
 from mind_body.model.prices import PriceBook
 from mind_body.model.relay import Relay, Upstream
 from mind_body.model.session import SessionPlan
-from mind_body.model.spend import Purse
+from mind_body.model.spend import Borrow, Purse
 from mind_body.settings import ModelConfig
 
 ANTHROPIC = "https://api.anthropic.com"
@@ -82,7 +83,7 @@ async def open_claude(
     *,
     prices: PriceBook,
     purse: Purse,
-    credential: Callable[[], str | None],
+    credential: Borrow,
     journal: Journal,
 ) -> AsyncIterator[ClaudeProvider]:
     """The provider, its gateway and its readers, for the life of the context. Raises StorageError."""
@@ -104,20 +105,6 @@ async def open_claude(
                         await provider.aclose()
     finally:
         hold.release()
-
-
-@asynccontextmanager
-async def background() -> AsyncIterator[trio.Nursery]:
-    """A nursery for tasks that end with the body, whose own error comes out as it is and not in a group."""
-    failed: BaseException | None = None
-    async with trio.open_nursery() as nursery:
-        try:
-            yield nursery
-        except BaseException as error:  # noqa: BLE001 - raised again below, outside the nursery
-            failed = error
-        nursery.cancel_scope.cancel()
-    if failed is not None:
-        raise failed
 
 
 def _instance(config: ModelConfig) -> str:

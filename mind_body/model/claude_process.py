@@ -18,8 +18,9 @@ from mind_body.host.process import Child, drain_lines, start_child
 from mind_body.ids import new_session_uuid
 from mind_body.log import Journal
 from mind_body.model.claude_launch import Launch, render_argv, render_env, render_initialize, render_user
-from mind_body.model.lines import Assistant, ControlResponse, Event, Init, Lifecycle, Result, User
+from mind_body.model.lines import Assistant, ControlResponse, Event, Init, Lifecycle, RateLimit, Result, User
 from mind_body.model.stream import NEED_DATA, StreamCodec, render_line
+from mind_body.model.told import Told
 
 START_S = 60.0
 """For the answer to `initialize`; usually half a second."""
@@ -41,13 +42,17 @@ class TurnSeen:
     result: Result | None = None
     ended: str | None = None
     """Why there is no result, where there is none."""
+    limit_until: int | None = None
+    """When a limit of the plan ends, as it told (ms)."""
     done: trio.Event = field(default_factory=trio.Event)
 
 
 class ClaudeProcess:
     """Started by `start_claude`; `run` reads it until it has ended."""
 
-    def __init__(self, child: Child, journal: Journal) -> None:
+    def __init__(self, child: Child, journal: Journal, *, resumed: bool = False) -> None:
+        self.told = Told(resumed)
+        """Of the newest turn."""
         self._child = child
         self._journal = journal
         self._codec = StreamCodec()
@@ -90,6 +95,7 @@ class ClaudeProcess:
     async def take_turn(self, text: str) -> TurnSeen:
         """Put a turn to it and wait for its end. Cancelled, the child is in no known state: end it."""
         turn = TurnSeen(new_session_uuid())
+        self.told.begin()
         self._turn = turn
         try:
             await self._write(render_user(text, turn.uuid))
@@ -159,7 +165,10 @@ class ClaudeProcess:
             self._ready.set()
         elif isinstance(event, Init):
             self._see_version(event.version)
-        elif self._turn is not None:
+            return
+        if isinstance(event, Result):
+            self.told.add(event)
+        if self._turn is not None:
             self._see_in_turn(self._turn, event)
 
     def _see_in_turn(self, turn: TurnSeen, event: Event) -> None:
@@ -170,6 +179,8 @@ class ClaudeProcess:
                 turn.said = _said(event.blocks) or turn.said
             case User(parent=None):
                 turn.leaf = event.uuid
+            case RateLimit(status="rejected", resets_at=int(at)):
+                turn.limit_until = at * 1000
             case Result() if not event.user_uuids or turn.uuid in event.user_uuids:
                 turn.result = event
                 turn.done.set()
@@ -198,7 +209,8 @@ def start_claude(launch: Launch, journal: Journal) -> ClaudeProcess:
     """Start the child; nothing is read until `run`. From the main thread alone. Raises ChildError."""
     cwd = None if launch.sandboxed else launch.work_dir
     argv, env = render_argv(launch), render_env(launch)
-    return ClaudeProcess(start_child(argv, env=env, cwd=cwd, stdin="pipe", stdout="pipe", stderr="pipe"), journal)
+    child = start_child(argv, env=env, cwd=cwd, stdin="pipe", stdout="pipe", stderr="pipe")
+    return ClaudeProcess(child, journal, resumed=launch.resume)
 
 
 def _said(blocks: tuple[dict[str, Any], ...]) -> str:

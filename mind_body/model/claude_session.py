@@ -20,13 +20,15 @@ from mind_body.errors import MindBodyError, SessionGone
 from mind_body.log import Journal
 from mind_body.model.claude_files import ClaudeFiles, find_cli
 from mind_body.model.claude_launch import Launch
-from mind_body.model.claude_outcome import decide_outcome
+from mind_body.model.claude_outcome import Shown, decide_outcome
 from mind_body.model.claude_process import ClaudeProcess, TurnSeen, start_claude
 from mind_body.model.gateway import Gateway
 from mind_body.model.prefix import fingerprint
 from mind_body.model.seat import Grant, Seat
-from mind_body.model.session import FAULT_WAIT_MS, Failed, Outcome, Reply, SessionPlan, TurnResult, Unreadable, Usage
-from mind_body.model.spend import Purse
+from mind_body.model.session import FAULT_WAIT_MS, Failed, Limited, Outcome, Reply, SessionPlan, TurnResult, Unreadable, Usage
+from mind_body.model.spend import Purse, Trouble
+from mind_body.model.told import compare_costs
+from mind_body.model.trouble import judge_passed
 from mind_body.settings import ModelConfig
 
 SETTLE_S = 5.0
@@ -111,7 +113,8 @@ class ClaudeSession:
             with trio.move_on_after(SETTLE_S):
                 async with grant.passing:
                     pass
-            outcome = decide_outcome(grant.passed, seen.result, seen.said, seen.ended, now_ms())
+            outcome = decide_outcome(grant.passed, Shown(seen.result, seen.said, seen.ended, seen.limit_until), now_ms())
+            await self._tell_lease(outcome, grant, process)
             answered = isinstance(outcome, Reply | Unreadable) and seen.leaf is not None
             self._leaf = seen.leaf if answered else None
             return self._result(outcome, grant, seen, self._cursor(seat) if answered else None)
@@ -119,6 +122,15 @@ class ClaudeSession:
             seat.close_grant()
             if not answered:
                 await self._give_up()
+
+    async def _tell_lease(self, outcome: Outcome, grant: Grant, process: ClaudeProcess) -> None:
+        """What it cost by the CLI's own word; and a limit that no request of its own showed, or not how long it lasts."""
+        costs = compare_costs(grant.passed, process.told)
+        if costs is not None:
+            self._shared.purse.report(*costs)
+        shown = judge_passed(grant.passed[-1], now_ms()) if grant.passed else None
+        if isinstance(outcome, Limited) and not (isinstance(shown, Limited) and shown.until == outcome.until):
+            await self._shared.purse.tell(f"{grant.call_id}.told", Trouble("limited", outcome.until, outcome.reason))
 
     async def _reach(self) -> ClaudeProcess:
         """The running child, started where it is not. Raises MindBodyError."""

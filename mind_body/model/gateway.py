@@ -13,7 +13,7 @@ import h11  # noqa: TID251 - its home
 import trio
 
 from mind_body.log import Journal
-from mind_body.model.passage import COUNT, MESSAGES, read_key, render_error, same_key
+from mind_body.model.passage import COUNT, MESSAGES, Refusal, read_key, render_error, same_key
 from mind_body.model.relay import Relay, Request
 from mind_body.model.seat import Seat
 
@@ -65,13 +65,13 @@ class Gateway:
         path, seat = request.target.partition("?")[0], self._find_seat(read_key(request.headers))
         if seat is None:
             self._note("A model request with a key that opens nothing was refused.")
-            await line.refuse(401, "authentication_error", "this key opens nothing here")
+            await line.refuse(Refusal(401, "authentication_error", "this key opens nothing here"))
         elif request.method != "POST" or path not in {MESSAGES, COUNT}:
             self._note("A request that is no model call was refused.")
-            await line.refuse(404, "not_found_error", "this does not pass the gateway")
+            await line.refuse(Refusal(404, "not_found_error", "this does not pass the gateway"))
         elif seat.grant is None:
             self._note("A model request without a turn or a run was refused.")
-            await line.refuse(403, "permission_error", "no turn is granted")
+            await line.refuse(Refusal(403, "permission_error", "no turn is granted"))
         elif path == COUNT:
             await self._relay.count(line, request)
         else:
@@ -112,10 +112,10 @@ class Line:
             else:
                 return None
 
-    async def refuse(self, status: int, kind: str, sentence: str) -> None:
-        body = render_error(kind, sentence)
-        headers = [("x-should-retry", "false"), ("content-type", "application/json"), ("content-length", str(len(body)))]
-        await self.begin(status, headers)
+    async def refuse(self, refusal: Refusal) -> None:
+        body, wait_s = render_error(refusal.kind, refusal.sentence), refusal.retry_after_s
+        headers = [("x-should-retry", "false")] if wait_s is None else [("x-should-retry", "true"), ("retry-after", str(wait_s))]
+        await self.begin(refusal.status, [*headers, ("content-type", "application/json"), ("content-length", str(len(body)))])
         await self.send(body)
         await self.end()
 

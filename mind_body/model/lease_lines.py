@@ -115,11 +115,13 @@ def render_line(line: Line) -> bytes:
 
 def parse_question(raw: bytes) -> Question | str:
     """The question, or what is wrong with it."""
-    return _parse(_QUESTION, raw)
+    found: Question | str = _parse(_QUESTION, raw)
+    return found
 
 
 def parse_answer(raw: bytes) -> Answer | str:
-    return _parse(_ANSWER, raw)
+    found: Answer | str = _parse(_ANSWER, raw)
+    return found
 
 
 def _parse(shape: TypeAdapter[Any], raw: bytes) -> Any:

@@ -21,7 +21,8 @@ from mind_body.model.chat import count_ceiling, parse_answer, render_request
 from mind_body.model.http import Answered, Client, Lost, Unsent, open_client, post_json
 from mind_body.model.prices import PriceBook, Priced, price
 from mind_body.model.session import NETWORK_WAIT_MS, Exchange, Failed, Outcome, SessionPlan, TurnResult, Usage
-from mind_body.model.spend import Declined, Purse
+from mind_body.model.spend import Borrow, Declined, Purse, Trouble, borrow_none
+from mind_body.model.trouble import judge_declined
 from mind_body.settings import ModelConfig
 
 WINDOW_UNKNOWN = 128_000
@@ -50,7 +51,7 @@ class ChatModel:
     output_cap: int
     options: Mapping[str, Any]
     """Fields of every request, in order; `messages` follows them."""
-    endpoint: Callable[[], Awaitable[Endpoint]]
+    endpoint: Callable[[], Awaitable[Endpoint | Declined]]
     """Asked before every call. May raise CredentialError or ChildError."""
     client: Client
     prices: PriceBook
@@ -79,14 +80,16 @@ class ChatSession:
             return self._nothing(Failed("authentication", None, str(error)))
         except ChildError as error:
             return self._nothing(Failed("fault", chat.clock() + NETWORK_WAIT_MS, str(error)))
+        if isinstance(endpoint, Declined):
+            return self._nothing(judge_declined(endpoint, chat.clock()))
         request = render_request(self._plan, self._past, text, chat.options)
         ceiling = chat.price(count_ceiling(request, chat.output_cap))
         if not ceiling.known and not self._warned and chat.journal:
             self._warned = True
             chat.journal.note("model.price-unknown", _unpriced(chat.model, ceiling), level="warning", MODEL=chat.model)
-        verdict = await chat.purse.reserve(call_id, ceiling.micro_usd)
+        verdict = await chat.purse.reserve(call_id, ceiling.micro_usd, chat.model)
         if isinstance(verdict, Declined):
-            return self._nothing(Failed(verdict.kind, verdict.until, verdict.reason))
+            return self._nothing(judge_declined(verdict, chat.clock()))
         headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
         answer = await post_json(chat.client, f"{endpoint.base_url}/chat/completions", request, headers)
         return await self._settle(answer, text, call_id, request, ceiling)
@@ -100,7 +103,7 @@ class ChatSession:
     ) -> TurnResult:
         chat = self._chat
         if isinstance(answer, Unsent):
-            await self._pay(call_id, Usage(), 0)
+            await self._pay(call_id, Usage(), 0, "")
             return self._nothing(Failed("network", chat.clock() + NETWORK_WAIT_MS, answer.reason))
         if isinstance(answer, Lost):
             failed = Failed("network", chat.clock() + NETWORK_WAIT_MS, answer.reason)
@@ -111,7 +114,8 @@ class ChatSession:
         cost = chat.price(usage).micro_usd
         if parsed.text is not None:
             self._past.append(Exchange(text, parsed.text))
-        await self._pay(call_id, usage, cost)
+        model = parsed.model or chat.model
+        await self._pay(call_id, usage, cost, model, parsed.trouble)
         return TurnResult(
             parsed.outcome,
             usage,
@@ -120,13 +124,13 @@ class ChatSession:
             self._cursor,
             api_calls=1,
             received=parsed.received,
-            model=parsed.model or chat.model,
+            model=model,
         )
 
-    async def _pay(self, call_id: str, usage: Usage, cost: int) -> None:
+    async def _pay(self, call_id: str, usage: Usage, cost: int, model: str, trouble: Trouble | None = None) -> None:
         with trio.move_on_after(SETTLE_S) as scope:
             scope.shield = True
-            await self._chat.purse.settle(call_id, usage, cost)
+            await self._chat.purse.settle(call_id, usage, cost, model, trouble)
 
     def _nothing(self, outcome: Outcome, *, api_calls: int = 0, cost: int = 0) -> TurnResult:
         return TurnResult(outcome, Usage(), Usage(), cost, self._cursor, api_calls, model=self._chat.model)
@@ -149,7 +153,7 @@ class OpenAIProvider:
         *,
         prices: PriceBook,
         purse: Purse,
-        credential: Callable[[], str | None] = lambda: None,
+        credential: Borrow = borrow_none,
         journal: Journal | None = None,
     ) -> None:
         """Raises ConfigError where the server's address cannot be used. `credential` is asked before every call."""
@@ -197,9 +201,9 @@ class OpenAIProvider:
             client, self._client = self._client, None
             await client.aclose()
 
-    async def _endpoint(self) -> Endpoint:
-        await trio.lowlevel.checkpoint()
-        return Endpoint(self._base_url, check_key(self._credential()))
+    async def _endpoint(self) -> Endpoint | Declined:
+        key = await self._credential()
+        return key if isinstance(key, Declined) else Endpoint(self._base_url, check_key(key))
 
 
 def check_key(key: str | None) -> str | None:

@@ -3,7 +3,8 @@
 1. Two paths pass, by POST: a message and the counting of its tokens. Nothing else of the API is reachable for a child.
 2. The child's key comes as a bearer or as x-api-key; the one header that carried it is replaced by the real credential, of its own
    kind. What belongs to a connection stays with it. The answer is asked for uncompressed, because it is metered as it passes.
-3. A refusal of our own is spelled as the API spells its errors, with `x-should-retry: false`: the CLI then gives up at once.
+3. A refusal of our own is spelled as the API spells its errors, with `x-should-retry: false`: the CLI then gives up at once. A run
+   alone is told to try again where that is no use yet and soon will be (an overload, a lease that is away): its CLI waits so long.
 4. The reservation is the request's bytes at three to a token. What the last answered request had already sent counts as read
    from the cache while that one is fresh, else as written: a long warm session is not refused for what it will not cost.
 """
@@ -24,8 +25,6 @@ BYTES_PER_TOKEN = 3
 TTL_5M_MS, TTL_1H_MS = 300_000, 3_600_000
 """Counted from the start of the request that wrote or read the entry (wire.md §6)."""
 OUTPUT_UNTOLD = 32_000
-WAIT_MAX_MS = 32 * 86_400_000
-_LIMIT_WAIT_MS = 60_000
 _OF_THE_CONNECTION = {
     "connection",
     "keep-alive",
@@ -40,6 +39,15 @@ _OF_THE_CONNECTION = {
     "expect",
 }
 
+_SPELLING = {
+    "limited": (429, "rate_limit_error"),
+    "overloaded": (529, "overloaded_error"),
+    "authentication": (401, "authentication_error"),
+    "payment": (402, "billing_error"),
+    "fault": (500, "api_error"),
+}
+RETRY_MAX_S = 60
+"""A child is not kept waiting for longer: its run ends, and the work goes on when it may."""
 GIVEN_UP = "the turn was given up"
 FINAL = frozenset({"tool_use", "max_tokens", "refusal"})
 """Answers after which a Persona's turn has no further request. What the CLI would add by itself (a second try at the schema, a
@@ -57,14 +65,12 @@ class Passed:
     call_id: str
     status: int | None = None
     """HTTP status of the real server; None where it gave none."""
-    limit_until: int | None = None
-    """Where the server said when its limit resets (ms)."""
+    again_at: int | None = None
+    """Where the server said when it may be asked again (ms): the reset of a limit, the end of an overload."""
     metered: Metered = field(default_factory=Metered)
     cost_micro_usd: int = 0
     declined: Declined | None = None
-    """Not sent: held, no money, or no credential."""
-    unauthorised: str | None = None
-    """Not sent: the credential could not be borrowed."""
+    """Not sent: held, no money, no credential, or nobody to ask for them."""
     broken: str | None = None
     """No connection, or an answer that broke off."""
     sent: bool = True
@@ -108,6 +114,26 @@ def is_spent(passed: Sequence[Passed]) -> bool:
     return len(answers) >= ANSWERS_MAX or any(stop in FINAL for stop in answers)
 
 
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """How a call that was declined is told to the child."""
+
+    status: int
+    kind: str
+    """The API's error type."""
+    sentence: str
+    retry_after_s: int | None = None
+    """Where trying again helps, after so long."""
+
+
+def spell_refusal(declined: Declined, now: int, *, whole_run: bool) -> Refusal:
+    """As the API would say it. Why, is in our own record: what a child reads may be told to anybody."""
+    status, kind = _SPELLING.get(declined.kind, (403, "permission_error"))
+    wait_s = None if declined.until is None else max(-(-(declined.until - now) // 1000), 1)
+    helps = whole_run and declined.kind in {"overloaded", "fault"} and wait_s is not None and wait_s <= RETRY_MAX_S
+    return Refusal(status, kind, "this call may not be made now", wait_s if helps else None)
+
+
 def render_error(kind: str, sentence: str) -> bytes:
     return json.dumps({"type": "error", "error": {"type": kind, "message": sentence}}).encode()
 
@@ -133,17 +159,6 @@ def count_ceiling(body: dict[str, Any], raw: bytes, before: Sequence[str], after
         cache_write_1h=fresh if hour else 0,
         output=told if isinstance(told, int) and told > 0 else OUTPUT_UNTOLD,
     )
-
-
-def read_limit(headers: Mapping[str, str], now: int) -> int:
-    """When a 429 ends (ms): the subscription's reset in epoch seconds, else Retry-After, else a minute."""
-    for name, base in (("anthropic-ratelimit-unified-reset", 0), ("retry-after", now)):
-        try:
-            until = base + int(float(headers.get(name, "")) * 1000)
-        except (ValueError, OverflowError):
-            continue
-        return min(max(until, now), now + WAIT_MAX_MS)
-    return now + _LIMIT_WAIT_MS
 
 
 def _wants_hour(body: dict[str, Any]) -> bool:

@@ -4,19 +4,21 @@ In this order:
 
 1. Nothing leaves without a grant, which is open while a turn is being taken, or a run is live. So a child that woke by itself is
    mute.
-2. Credential borrowed, call reserved. The purse reads the brake: holding stops a turn between two of its requests.
+2. Credential borrowed, call reserved. The purse reads the brake: holding stops a turn between two of its requests. What is declined
+   is spelled to the child as the API would say it.
 3. The bytes that leave are compared with the last ones that left in their thread: a broken prefix is an event in the journal with
    its reason, never an error (design §6).
 4. Sent; the answer goes to the child chunk by chunk as it comes, and past the meter. One request of a turn at a time, a run's side
    by side. A child that has seen enough hangs up before the last byte; what it was told is metered to
    its end all the same, while its turn is taken.
 5. Settled: at nothing where it provably did not leave or was turned down, at what was metered where it is whole, and not at all
-   where it broke off, for that may be billed; it then counts as its whole ceiling, here too.
+   where it broke off, for that may be billed; it then counts as its whole ceiling, here too. What was wrong with the credential
+   goes with it.
 
 No credential and no text is in a log line, an error or a repr.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -24,33 +26,35 @@ from typing import Protocol
 import trio
 
 from mind_body.clock import now_ms
-from mind_body.errors import CredentialError
 from mind_body.log import Journal
 from mind_body.model.http import Client, Lost, Streaming, Unsent, open_stream
+from mind_body.model.limits import LIMIT_WAIT_MS, read_again_at
 from mind_body.model.meter import Meter, Metered
 from mind_body.model.passage import (
     GIVEN_UP,
     KeyKind,
     Passed,
+    Refusal,
     count_ceiling,
     headers_to_child,
     headers_to_server,
     is_final,
     is_spent,
     parse_request,
-    read_limit,
+    spell_refusal,
 )
 from mind_body.model.prefix import canonical_blocks, find_break, find_break_from
 from mind_body.model.prices import PriceBook, price
 from mind_body.model.seat import Grant, Seat, Thread
 from mind_body.model.session import Usage
-from mind_body.model.spend import Declined
+from mind_body.model.spend import Borrow, Declined
+from mind_body.model.trouble import find_trouble, judge_passed
 
 
 class ChildLine(Protocol):
     """The connection that the request came by."""
 
-    async def refuse(self, status: int, kind: str, sentence: str) -> None: ...
+    async def refuse(self, refusal: Refusal) -> None: ...
 
     async def begin(self, status: int, headers: list[tuple[str, str]]) -> None: ...
 
@@ -79,8 +83,7 @@ class Upstream:
 
     base_url: str
     kind: KeyKind
-    borrow: Callable[[], str | None] = field(repr=False)
-    """May raise CredentialError."""
+    borrow: Borrow = field(repr=False)
     prices: PriceBook
     instance: str
 
@@ -106,17 +109,16 @@ class Relay:
 
     async def count(self, line: ChildLine, request: Request) -> None:
         """Counting tokens is free, and no part of what a session sends."""
-        try:
-            secret = self._upstream.borrow()
-        except CredentialError:
-            await line.refuse(401, "authentication_error", "the credential cannot be used")
+        secret = await self._upstream.borrow()
+        if isinstance(secret, Declined):
+            await line.refuse(spell_refusal(secret, now_ms(), whole_run=False))
         else:
             await self._relay(line, request, secret)
 
     async def message(self, line: ChildLine, seat: Seat, grant: Grant, request: Request) -> None:
         async with _place(grant):
             if not grant.whole_run and is_spent(grant.passed):
-                await line.refuse(403, "permission_error", "this turn has had its answer")
+                await line.refuse(Refusal(403, "permission_error", "this turn has had its answer"))
                 return
             with trio.CancelScope() as scope:
                 grant.enter(scope)
@@ -130,23 +132,21 @@ class Relay:
     async def _message(self, line: ChildLine, seat: Seat, grant: Grant, request: Request) -> None:
         body, began, call_id = parse_request(request.raw), now_ms(), grant.next_call_id()
         if body is None:
-            await line.refuse(400, "invalid_request_error", "not a JSON object")
+            await line.refuse(Refusal(400, "invalid_request_error", "not a JSON object"))
             return
         model, blocks = str(body.get("model")), canonical_blocks(body)
         thread = seat.find_thread(grant, blocks)
         age = None if thread.answered_at is None else began - thread.answered_at
         ceiling = self._upstream.price(model, count_ceiling(body, request.raw, thread.blocks, blocks, age))
-        try:
-            secret = self._upstream.borrow()
-        except CredentialError as error:
-            grant.passed.append(Passed(call_id, unauthorised=str(error), sent=False))
-            await line.refuse(401, "authentication_error", "the credential cannot be used")
+        secret = await self._upstream.borrow()
+        if isinstance(secret, Declined):
+            await self._decline(line, grant, call_id, secret)
             return
-        verdict = await grant.purse.reserve(call_id, ceiling)
+        verdict = await grant.purse.reserve(call_id, ceiling, model)
         if isinstance(verdict, Declined):
-            grant.passed.append(Passed(call_id, declined=verdict, sent=False))
-            await line.refuse(403, "permission_error", "this call may not be made now")
+            await self._decline(line, grant, call_id, verdict)
             return
+        thread = seat.find_thread(grant, blocks)  # another request may have begun it while the lease was asked
         self._check_prefix(thread, blocks, call_id)
         passed = Passed(call_id, cost_micro_usd=ceiling, broken=GIVEN_UP)
         try:
@@ -157,7 +157,12 @@ class Relay:
         if passed.status == 200:
             thread.answered_at = began
         if passed.broken is None or not passed.sent:
-            await grant.purse.settle(call_id, passed.metered.usage, passed.cost_micro_usd)
+            trouble, answered = find_trouble(judge_passed(passed, began), passed.status), passed.metered.model or model
+            await grant.purse.settle(call_id, passed.metered.usage, passed.cost_micro_usd, answered, trouble)
+
+    async def _decline(self, line: ChildLine, grant: Grant, call_id: str, declined: Declined) -> None:
+        grant.passed.append(Passed(call_id, declined=declined, sent=False))
+        await line.refuse(spell_refusal(declined, now_ms(), whole_run=grant.whole_run))
 
     def _check_prefix(self, thread: Thread, blocks: list[str], call_id: str) -> None:
         why = find_break_from(thread.resumed_from, blocks) if thread.resumed_from else find_break(thread.blocks, blocks)
@@ -172,7 +177,7 @@ class Relay:
         headers = headers_to_server(request.headers, self._upstream.kind, secret)
         async with open_stream(self._client, url, request.raw, headers) as answer:
             if not isinstance(answer, Streaming):
-                await line.refuse(502, "api_error", "the model cannot be reached")
+                await line.refuse(Refusal(502, "api_error", "the model cannot be reached"))
                 return _Relayed(broken=answer)
             meter = Meter(answer.headers.get("content-type", ""))
             final = grant is not None and grant.whole_run and is_final(answer.status, grant.passed)
@@ -195,9 +200,11 @@ class Relay:
             broken = Lost("the answer ended before its end")
         if broken is not None:
             return Passed(call_id, relayed.status, metered=metered, cost_micro_usd=ceiling, broken=broken.reason)
-        limit = read_limit(relayed.headers, began) if relayed.status == 429 else None
+        again_at = read_again_at(relayed.headers, began) if relayed.status in {429, 503, 529} else None
+        if relayed.status == 429 and again_at is None:
+            again_at = began + LIMIT_WAIT_MS
         cost = self._upstream.price(metered.model or model, metered.usage)
-        return Passed(call_id, relayed.status, limit, metered, cost)
+        return Passed(call_id, relayed.status, again_at, metered, cost)
 
 
 @asynccontextmanager

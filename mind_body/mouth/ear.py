@@ -6,7 +6,8 @@
 3. A sync that says nothing is not written: the position in memory runs ahead of the stored one by answers that were empty.
 4. Waits are told and bounded: 429 as long as it says, everything else with back-off; the first success is told too. Of a long row
    of failures the 1st, 2nd, 4th, 8th, … is told: a homeserver that is away for a night must not fill a thousand Minds' journal.
-5. Invites and gaps have tasks of their own, one per room: a slow join or a long gap holds up neither the ear nor another room.
+5. Invites and gaps have tasks of their own, one per room: a slow join or a long gap holds up neither the ear nor another room. So
+   has the room in which an operator can be asked, once she has heard a first time.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,11 +19,13 @@ from mind_body.crash import crash_point
 from mind_body.errors import MatrixError, MatrixLimited, MatrixUnauthorised, StorageError
 from mind_body.matrix.wire import Sync
 from mind_body.mind.hearing import expire_context, read_gaps
+from mind_body.mind.questions import read_open_questions
 from mind_body.mind.reactions import expire_reactions
 from mind_body.mind.records import Membership, Room
 from mind_body.mind.rooms import read_position, read_rooms
 from mind_body.mouth.fill import DAY_MS, fill_gaps
 from mind_body.mouth.invites import answer_invite, follow_upgrade
+from mind_body.mouth.question_room import QuestionRoom
 from mind_body.mouth.rouse import rouse
 from mind_body.mouth.seat import Seat
 from mind_body.mouth.take_in import TakeIn
@@ -46,6 +49,8 @@ class Ear:
         self._stored_at = 0
         self._tries = 0
         self._hollow = 0
+        self._hears = False
+        self._questions = QuestionRoom(seat)
         self._busy: set[tuple[str, str]] = set()
 
     async def run(self, started: Callable[[], None]) -> None:
@@ -82,6 +87,9 @@ class Ear:
             if self._tries:
                 seat.journal.note("ear.hears-again", f"She hears again, after {self._tries} attempts in vain.")
             self._tries = 0
+            if not self._hears:
+                self._hears = True
+                seat.chores.set()
             await self._pace(sync, trio.current_time() - begun)
         seat.progress()
 
@@ -119,12 +127,15 @@ class Ear:
                 invited = read_rooms(tx, Membership.INVITED)
                 upgraded = [room for room in read_rooms(tx, Membership.JOINED) if room.upgraded_to]
                 gaps = read_gaps(tx)
+                unasked = any(one.room_id is None for one in read_open_questions(tx))
             for gap in gaps:
                 self._start(nursery, "gap", gap.room_id, self._filling(gap.room_id))
             for room in invited:
                 self._start(nursery, "invite", room.room_id, self._answering(room.room_id))
             for room in upgraded:
                 self._start(nursery, "upgrade", room.room_id, self._following(room), again=False)
+            if unasked and self._hears:
+                self._start(nursery, "question", "", self._questions.open)
             await seat.chores.wait(seat.host.look_s)
 
     def _filling(self, room_id: str) -> Callable[[], Awaitable[None]]:

@@ -79,7 +79,6 @@ class Served:
             changed = seat.mind.changed()
             if changed or control_moved:
                 seat.voice.ring()
-            if control_moved:
                 seat.chores.set()
             return not control_moved or self._acknowledge(seat, read_control(self._home, self.name))
         except MindBodyError as error:

@@ -3,6 +3,8 @@
 For every message there is one line: mail, context or skipped, and why (design §11). A baseline is told in one line.
 """
 
+from typing import Any
+
 from mind_body.log import Level
 from mind_body.mind.changes import Admitted, Answered, EditedHeard, NewHeard, NewReaction
 from mind_body.mind.records import Room
@@ -107,9 +109,8 @@ def _tell_reaction(seat: Seat, room: Room, change: NewReaction, how: str) -> Non
 
 
 def _tell_answer(seat: Seat, room: Room, change: Answered, how: str) -> None:
-    sentence = f"An operator has answered a question in {room.handle}: {change.answer}."
-    if how != "answered":
-        sentence = f"Skipped: a question in {room.handle} was answered before."
-    seat.journal.note(
-        f"question.{how}", sentence, ROOM=room.room_id, QUESTION=change.question_id, ANSWER=change.answer, SENDER=change.by
-    )
+    fields: dict[str, Any] = {"ROOM": room.room_id, "QUESTION": change.question_id, "ANSWER": change.answer, "SENDER": change.by}
+    if how == "answered":
+        seat.journal.note("question.answered", f"An operator has answered a question in {room.handle}: {change.answer}.", **fields)
+    else:
+        seat.journal.note("question.known", f"Skipped: a question in {room.handle} had been answered before.", **fields)

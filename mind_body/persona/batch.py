@@ -8,7 +8,7 @@
 4. A message that was part of 3 turns with a fault of the model's side goes behind all others, so that one that the model's server
    cannot take holds up nobody. Where it faults again although others were answered meanwhile, it travels alone; after 6 faults, the
    newest of them alone, it is to blame and not tried again. While nobody is answered, the model is: then nothing is given up.
-5. Without mail there is a turn only where the wake itself is the reason (a beat), and only as the run's first.
+5. Without mail there is no batch. Whether the wake itself is worth a turn, as a scheduled one is, is not decided here.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ FAULTS_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one turn answers; no mail for a beat."""
+    """What one turn answers; no mail where the wake itself is the reason."""
 
     conversation: str
     mail: tuple[Heard, ...]
@@ -41,11 +41,11 @@ class Kills:
     mail: Mail
 
 
-def next_batch(mail: Sequence[Mail], granted: Sequence[str], *, beat: bool, window_tokens: int) -> Batch | Kills | None:
-    """None when there is nothing that this run may do. `beat`: a turn without mail is allowed."""
+def next_batch(mail: Sequence[Mail], granted: Sequence[str], *, window_tokens: int) -> Batch | Kills | None:
+    """None when there is no mail that this run may answer."""
     eligible = sorted((one for one in mail if one.conversation in granted), key=lambda one: one.heard.seq)
     if not eligible:
-        return Batch(granted[0], ()) if beat and granted else None
+        return None
     first = min(eligible, key=lambda one: (_is_stuck(one), one.heard.seq))
     if _is_to_blame(first):
         return Kills(first)

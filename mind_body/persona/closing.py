@@ -1,8 +1,8 @@
 """Loop: from answers to a closed turn (T3b), in one transaction or not at all.
 
 In it, in this order: whether the rooms that she speaks into are still of this conversation, the turn by compare-and-set on run and
-holder (else everything is discarded), the session's figures, what is said, what her Self is asked, the pauses, who is
-told, and, where the turn ends the run, the run.
+holder (else everything is discarded), the session's figures, what is said and where it counts, what her Self is asked, how much
+she wants to speak, the pauses, and, where the turn ends the run, the run. Who is told of a pause is the heartbeat's.
 
 A room that became another conversation meanwhile (a DM that gained a third member) is not told what was meant for the one before:
 nothing is said, the mail stays, and is taken again in the conversation that it now belongs to.
@@ -13,33 +13,25 @@ from typing import Any
 
 from mind_body.crash import crash_point
 from mind_body.ids import derived_id
-from mind_body.matrix.notices import NoticeKey, render_notice
 from mind_body.matrix.speech import render_reaction, render_say
 from mind_body.mind.outbox import admit_said
+from mind_body.mind.places import admit_turn_places
+from mind_body.mind.pulses import admit_pulse, read_pulse
 from mind_body.mind.records import NewSaid, TurnState
 from mind_body.mind.rooms import read_room
 from mind_body.mind.runs import clear_pause, end_run, read_pauses, set_pause
 from mind_body.mind.sessions import end_session, record_use
 from mind_body.mind.store import Transaction
 from mind_body.mind.turning import SessionUse, TurnEnd
-from mind_body.mind.turns import close_turn, read_mail
+from mind_body.mind.turns import close_turn
 from mind_body.model.session import Failed, Limited, Outcome, TurnResult
 from mind_body.persona.opening import Opened, Place
-from mind_body.persona.outcomes import (
-    PASSING,
-    Tell,
-    answered_text,
-    plan_pause,
-    plan_tell,
-    reason_of,
-    state_of,
-    total_usage,
-)
+from mind_body.persona.outcomes import PASSING, answered_text, plan_pause, reason_of, state_of, total_usage
+from mind_body.persona.places import place_of
 from mind_body.persona.plan import ceiling_tokens
+from mind_body.persona.pulse_acts import pulse_of
 from mind_body.persona.reply import Read
 from mind_body.persona.starting import NOTHING_ASKED, Asked, ask_self
-
-_NOTICES = {"limited": NoticeKey.LIMITED, "unreachable": NoticeKey.UNREACHABLE}
 
 
 @dataclass(slots=True)
@@ -72,8 +64,7 @@ def close_with(place: Place, opened: Opened, course: Course, now: int) -> bool:
             return False
         _record_session(tx, place, opened, course, now)
         admit_said(tx, rows, opened.turn_id, now)
-        if course.read is not None:
-            course.work = ask_self(tx, place, opened, course.read, now)
+        _record_reply(tx, place, opened, course, now)
         _settle_pauses(tx, place, opened, course, now)
     crash_point("persona.T3b")
     return True
@@ -85,10 +76,10 @@ def ends_run(course: Course) -> bool:
 
 
 def outcome_word(outcome: Outcome) -> str:
-    """The run's outcome: `limited`, `held`, `budget`, `stopped` or `failed`."""
+    """The run's outcome: `limited`, `held`, `budget`, `spend`, `stopped` or `failed`."""
     if isinstance(outcome, Limited):
         return "limited"
-    if isinstance(outcome, Failed) and outcome.kind in {"held", "budget"}:
+    if isinstance(outcome, Failed) and outcome.kind in {"held", "budget", "spend"}:
         return "stopped" if outcome.reason == STOPPED else outcome.kind
     return "failed"
 
@@ -139,6 +130,17 @@ def _turn_end(course: Course) -> TurnEnd:
     )
 
 
+def _record_reply(tx: Transaction, place: Place, opened: Opened, course: Course, now: int) -> None:
+    read = course.read
+    if read is None:
+        return
+    admit_turn_places(tx, opened.turn_id, {place_of(say) for say in read.say})
+    course.work = ask_self(tx, place, opened, read, now)
+    pulse = pulse_of(read.wish, read_pulse(tx), opened.turn_id, now)
+    if pulse is not None:
+        admit_pulse(tx, pulse)
+
+
 def _record_session(tx: Transaction, place: Place, opened: Opened, course: Course, now: int) -> None:
     answered = [result for result in course.results if answered_text(result) is not None]
     if not answered:
@@ -166,19 +168,5 @@ def _settle_pauses(tx: Transaction, place: Place, opened: Opened, course: Course
     pause = plan_pause(outcome, read_pauses(tx), now)
     if pause is not None:
         set_pause(tx, pause)
-    waiting = [mail.heard for mail in read_mail(tx, opened.run.conversations)]
-    tells = plan_tell(outcome, pause, waiting, now)
-    admit_said(tx, [_notice(place, tell) for tell in tells], None, now)
     if ends_run(course):
         end_run(tx, opened.run.id, place.holder, outcome_word(outcome), reason_of(outcome) or "", now)
-
-
-def _notice(place: Place, tell: Tell) -> NewSaid:
-    return render_notice(
-        place.config.persona.language,
-        _NOTICES[tell.key],
-        tell.cause,
-        tell.room_id,
-        thread=tell.thread,
-        until=tell.until,
-    )

@@ -13,7 +13,7 @@ from mind_body.host.post import Post, keep_half
 from mind_body.mind.records import RunKind
 from mind_body.mind.runs import adopt_run, end_run, live_run
 from mind_body.mind.store import Mind, open_mind
-from mind_body.model.lease import Lease
+from mind_body.model.lease import open_lease
 from mind_body.persona.open_sessions import OpenSessions
 from mind_body.persona.opening import Place
 from mind_body.persona.prompt import Persona
@@ -49,11 +49,13 @@ async def _serve(post: Post, name: str) -> None:
 async def _serve_configured(post: Post, name: str, mind: Mind, *, worked: bool) -> bool:
     """Serve under the configuration as it is now; True when it has changed and is to be read again."""
     config = read_mind_config(post.home, name)
-    lease = Lease(post.home, name, post.journal)
-    async with open_provider(post.home, name, config, lease, post.journal) as provider:
+    async with (
+        open_lease(post.home, name, post.journal) as lease,
+        open_provider(post.home, name, config, lease, post.journal) as provider,
+    ):
         me = Persona(name, config.matrix.user, config.people, provider.small)
         words = read_words(post.home, config, me)
-        place = Place(post.home, me, config, provider, mind, post.journal, post.hold.holder, words)
+        place = Place(post.home, me, config, post.host, provider, mind, post.journal, post.hold.holder, words)
         sessions = OpenSessions(provider, config.persona.children)
         taker = TurnTaker(place, sessions, post.pokes.wait, post.notify.progress)
         post.notify.ready(f"Ready to take turns with {provider.instance}")

@@ -19,6 +19,10 @@ _HOW = {
     "held": "was held by your operator",
     "budget": "has used up what it may cost",
     "limited": "has come to a limit of its plan",
+    "spend": "has used up what you may spend for now",
+    "overloaded": "found the model overloaded",
+    "authentication": "was not let in to the model",
+    "payment": "found the model not paid for",
 }
 
 

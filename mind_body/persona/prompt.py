@@ -1,9 +1,9 @@
 """Rule: what is put before her: the frozen system part, and the input of one turn (design §6).
 
-1. System part: doctrine, persona, and a fixed explanation. It is frozen when a session opens; nothing in it ever depends on time,
-   money or people. A small model gets the explanation, one sentence, first: it goes on from what it read last, so that
-   examples which end a persona stay its last word.
-2. Turn: what changed, why she is awake, then context and mail, in the mind's order. Appended once, never rewritten.
+1. System part: doctrine, persona, a fixed explanation, and the campaigns in force. It is frozen when a session opens; nothing in it
+   ever depends on time, money or people. A small model gets the explanation, one sentence, first: it goes on from what it read
+   last, so that examples which end a persona stay its last word.
+2. Turn: what changed, the burn line, why she is awake, then context and mail, in the mind's order. Appended once, never rewritten.
 3. Outside text keeps to its frame (see `outside`), and whoever speaks is attributed: room, user id, name, role. An age stands only
    with what comes late, because most mail does not and every figure costs.
 4. A small model gets a layout of its own: one plain line per message, no handles, since its answer goes where the newest mail is;
@@ -18,6 +18,7 @@ from mind_body.mind.changes import MISSED
 from mind_body.mind.records import Heard, Room, Standing
 from mind_body.mind.turning import Relation
 from mind_body.mind.work_records import RunNews
+from mind_body.persona.campaigns import NO_NEWS, CampaignNews, render_campaign_news
 from mind_body.persona.news import render_news, render_small_news
 from mind_body.persona.roles import role_of
 from mind_body.settings import PeopleConfig
@@ -43,11 +44,15 @@ _HOW_ACT = {
     "react": '- "react": at most 4 reactions. "message" is a handle like m12, "key" is one emoji.',
     "start_self_run": '- "start_self_run": null, or work for your Self, the half of you that has tools: files, commands, time. '
     '"brief" says in at most 1000 characters what is wanted, complete in itself, since your Self reads nothing else. "asked_in" is '
-    'the message of this turn that asks for it. "repo" names its workspace{workspaces}, or null. "campaign" is null. Use it only '
-    "when somebody asks for work that words cannot do. It begins in a thread of its own, sometimes only after its asker has "
-    "confirmed it, and you are told when it is over: so promise no result.",
+    'the message of this turn that asks for it. "repo" names its workspace{workspaces}, or null. "campaign" is the slug of the '
+    "campaign that it serves, or null. Use it only when somebody asks for work that words cannot do. It begins in a thread of its "
+    "own, sometimes only after its asker has confirmed it, and you are told when it is over: so promise no result.",
     "tell_self": '- "tell_self": null, or words for your Self while it is at work: "text", and in "asked_in" the message of this '
     "turn that asks for it.",
+    "urgency": '- "urgency": from 0 to 1000, how much you want to be woken to speak by yourself; of those who share your host, who '
+    "is most urgent and has waited longest is woken first.",
+    "tempo": '- "tempo": how many seconds, from 60 to 86400, should lie between two scheduled wakes on your host, or null where '
+    "you do not mind; all who share it have a vote.",
 }
 
 _HOW_SMALL = "People talk to you in a chat."
@@ -59,7 +64,7 @@ _WHY = {
     "direct": "Somebody wrote to you directly.",
     "mail": "There is mail for you.",
     "self_run": "Work of yours is over. Tell who asked for it, where they asked, what came of it: what changed says it.",
-    "beat": "Nobody called you; this is a moment of your own. Speak only if you have something to say.",
+    "beat": "This is a scheduled wake: nobody called you. {silence} Silence is fine; speak only if you have something to say.",
 }
 _WHY_AGAIN = "More was said while you answered."
 
@@ -100,6 +105,10 @@ class Scene:
     now: int
     news: Sequence[RunNews] = ()
     """Her own work that began or ended."""
+    campaigns: CampaignNews = NO_NEWS
+    burn: str = ""
+    silent_ms: int | None = None
+    """For a scheduled wake: how long nobody has spoken in her home room; None where nobody ever did."""
 
 
 def render_instructions(
@@ -121,12 +130,14 @@ def render_input(me: Persona, scene: Scene) -> str:
     messages = sorted([*scene.context, *scene.mail], key=lambda heard: heard.seq)
     if me.small:
         lines = [render_small(me, heard, scene.now, named=not _is_direct(heard, scene)) for heard in messages]
-        unasked = [] if scene.mail else [f"({_WHY[scene.cause if scene.cause == 'self_run' else 'beat']})"]
-        return "\n".join([*render_small_news(scene.news), *lines, *unasked])
+        unasked = [] if scene.mail else [f"({_why(scene)})"]
+        return "\n".join([*render_campaign_news(scene.campaigns, small=True), *render_small_news(scene.news), *lines, *unasked])
     handles = {room_id: room.handle for room_id, room in scene.rooms.items()}
+    campaigns = render_campaign_news(scene.campaigns, small=False)
     parts = [
-        _section("What changed", [*map(_introduction, scene.new_rooms), *render_news(scene.news, handles)]),
-        _section("Why you are awake", [_WHY_AGAIN if scene.again else _WHY.get(scene.cause, _WHY["mail"])]),
+        _section("What changed", [*map(_introduction, scene.new_rooms), *campaigns, *render_news(scene.news, handles)]),
+        _section("What you cost", [scene.burn] if scene.burn else []),
+        _section("Why you are awake", [_why(scene)]),
         _section("What was said", [render_message(me, heard, scene) for heard in messages]),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -165,6 +176,16 @@ def render_age(ms: int) -> str:
     if minutes < 60:
         return f"{minutes} min"
     return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} days"
+
+
+def _why(scene: Scene) -> str:
+    if scene.again:
+        return _WHY_AGAIN
+    if scene.silent_ms is None:
+        silence = "Nobody has spoken here yet."
+    else:
+        silence = f"Nobody has spoken here for {render_age(max(scene.silent_ms, 60_000))}."
+    return _WHY.get(scene.cause, _WHY["mail"]).replace("{silence}", silence)
 
 
 def _is_direct(heard: Heard, scene: Scene) -> bool:

@@ -6,6 +6,7 @@
 4. Handles are resolved to rooms of this conversation and to messages that she was shown. A relation that cannot be is dropped, the
    words are kept: who waits for an answer gets it.
 5. Where no thread is named: that of the message answered, else the one that all of the batch's mail in that room is in.
+6. What may not be said where she wants it is kept back with its reason, and nobody asks her again: it was not her mistake.
 """
 
 import json
@@ -19,6 +20,7 @@ from mind_body.matrix.outside import clean
 from mind_body.mind.changes import MISSED
 from mind_body.mind.records import Heard, Room
 from mind_body.persona.acts import MESSAGE_PATTERN, NULLABLE_MESSAGE, A, Act, checked, message_number
+from mind_body.persona.pulse_acts import NO_WISH, PULSE_SCHEMAS, Wish, read_wish
 from mind_body.persona.work_acts import WORK_SCHEMAS, Start, Tell, read_work
 
 SAY_MAX = 8
@@ -55,6 +57,7 @@ _ACT_SCHEMAS: dict[str, dict[str, Any]] = {
         },
     },
     **WORK_SCHEMAS,
+    **PULSE_SCHEMAS,
 }
 _SMALL_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -107,7 +110,10 @@ class Read:
     react: tuple[React, ...] = ()
     start: Start | None = None
     tell: Tell | None = None
+    wish: Wish = NO_WISH
     dropped: tuple[str, ...] = ()
+    kept_back: bool = False
+    """Something was rightly worded and may not be said; its reason is in `dropped`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +128,13 @@ class Shown:
     """What handles may stand for in this turn."""
 
     rooms: Sequence[Room]
-    """Of this conversation, joined."""
+    """Of this conversation, joined; for a scheduled wake, her home room alone."""
     messages: Mapping[int, Heard]
     """By seq: whatever she was shown that the answer names."""
     mail: Sequence[Heard] = field(default=())
     """The batch."""
+    scheduled: bool = False
+    """Nobody called her."""
 
 
 def reply_schema(acts: Sequence[str], *, small: bool) -> dict[str, Any]:
@@ -175,6 +183,7 @@ def _read_full(answer: dict[str, Any], acts: Sequence[str], shown: Shown) -> Rea
         return Unread(said_faults[0])
     resolved: list[Say] = []
     notes = list(said_faults)
+    says, elsewhere = _at_home(says, shown) if shown.scheduled else (says, [])
     for one in says:
         act, faults = _resolve_say(one, shown)
         notes += faults
@@ -185,8 +194,21 @@ def _read_full(answer: dict[str, Any], acts: Sequence[str], shown: Shown) -> Rea
     reactions = [_resolve_react(one, shown) for one in reacts or ()]
     notes += [*react_faults, *(one for one in reactions if isinstance(one, str))]
     start, tell, work_faults = read_work(answer, acts, shown.mail)
+    wish, wish_faults = read_wish(answer, acts)
     reacted = tuple(one for one in reactions if not isinstance(one, str))
-    return Read(tuple(resolved), reacted, start, tell, (*notes, *work_faults))
+    dropped = (*elsewhere, *notes, *work_faults, *wish_faults)
+    return Read(tuple(resolved), reacted, start, tell, wish, dropped, kept_back=bool(elsewhere))
+
+
+def _at_home(says: list[_Say], shown: Shown) -> tuple[list[_Say], list[str]]:
+    """What a scheduled wake may say, and why not the rest."""
+    handles = {room.handle for room in shown.rooms}
+    away = [
+        f"`say` names the room {one.room}; a scheduled wake speaks into her home room alone"
+        for one in says
+        if one.room not in handles
+    ]
+    return [one for one in says if one.room in handles], away
 
 
 def _admit(shape: type[A], name: str, answer: dict[str, Any], acts: Sequence[str], most: int) -> tuple[list[A] | None, list[str]]:

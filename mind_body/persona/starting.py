@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 from mind_body.ids import new_id
 from mind_body.matrix.notices import NoticeKey, render_notice
+from mind_body.mind.campaigns import read_campaign
 from mind_body.mind.follow_ups import admit_follow_up
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.records import RunKind
@@ -56,6 +57,7 @@ class _Desk:
         if fault is not None:
             return Asked(notes=(fault,))
         asked, work_id = start.asked, new_id()
+        campaign, notes = self._campaign(start)
         new = NewFollowUp(
             conversation=self.opened.batch.conversation,
             room_id=asked.room_id,
@@ -63,11 +65,11 @@ class _Desk:
             asked_by=asked.sender,
             brief=start.brief,
             workspace=start.workspace,
-            campaign=start.campaign,
+            campaign=campaign,
         )
         if self._is_trusted():
             admit_follow_up(self.tx, new, self.now, follow_up_id=work_id)
-            return Asked(started=True, notes=(f"work {work_id} is open",))
+            return Asked(started=True, notes=(f"work {work_id} is open", *notes))
         notice = render_notice(
             self.place.config.persona.language,
             NoticeKey.CONFIRM_START,
@@ -80,7 +82,14 @@ class _Desk:
         )
         admit_said(self.tx, [notice], None, self.now)
         admit_follow_up(self.tx, new, self.now, follow_up_id=work_id, confirm_said=notice.id)
-        return Asked(started=True, notes=(f"work {work_id} waits for {asked.sender} to confirm it",))
+        return Asked(started=True, notes=(f"work {work_id} waits for {asked.sender} to confirm it", *notes))
+
+    def _campaign(self, start: Start) -> tuple[str | None, tuple[str, ...]]:
+        """The work is for a campaign only while that is open; the work itself is done anyway."""
+        found = read_campaign(self.tx, start.campaign) if start.campaign else None
+        if found is not None and found.closed_at is None:
+            return found.slug, ()
+        return None, ("`start_self_run`: no campaign of that slug is open",) if start.campaign else ()
 
     def tell(self, tell: Tell) -> Asked:
         fault = judge_tell(tell, self.place.config.people)

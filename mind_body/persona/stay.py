@@ -1,7 +1,8 @@
 """Loop: adopt the open run, take its turns, end it; linger for the next; leave.
 
 1. Pokes are drained before the mind is looked at, never after, so that nothing is left unread when she leaves.
-2. Before each turn: brake and dial, then the run's cost against the dial's cap.
+2. Before each turn the governor is asked again: brake and dial, the run's cost against the dial's cap; then, with the batch, the
+   caps of spending and the loop budget.
 3. A run has at most `max_turns` turns. It ends in order, whatever happened; what is left is the heartbeat's to open anew.
 4. After a run she lingers without one, session open and no call made; at a poke she adopts the next. Found no run at the start:
    she leaves at once.
@@ -38,7 +39,7 @@ class Sitter:
 
     async def sit(self, run: Run) -> None:
         """Take the adopted run's turns and end it."""
-        self._lease.open_run(run.id, run.cost_micro_usd)
+        self._lease.open_run(run.id)
         try:
             await self._take_turns(run)
         except BaseException as error:
@@ -54,33 +55,33 @@ class Sitter:
         taken = 0
         while taken < most:
             self._post.notify.progress()
-            if not self._may_go_on(run):
+            control = self._may_go_on(run)
+            if control is None:
                 return
-            opening = open_next(place, run, turns=taken, is_alive=self._sessions.is_alive, now=now_ms())
+            opening = open_next(place, run, control, turns=taken, is_alive=self._sessions.is_alive, now=now_ms())
             if not isinstance(opening, Opened):
                 self._tell(run, opening)
                 if isinstance(opening, ClosedAsFailed):
                     continue
                 return
+            self._lease.turn_to(opening.batch.conversation)
             send_poke(place.home.mouth_socket)  # typing
             taken_turn = await self._taker.take(opening)
             taken += 1
             self._post.notify.progress()
-            send_poke(place.home.mouth_socket)  # the outbox
-            if taken_turn.work.started:
-                send_poke(place.home.heartbeat_socket)
+            self._poke_others()  # the outbox; work, a pulse, a pause
             if taken_turn.work.told:
                 send_poke(place.home.self_socket(place.me.name))
             if taken_turn.run_over:
                 return
         self._end(run, "done", f"{most} turns are the most of one run")
 
-    def _may_go_on(self, run: Run) -> bool:
+    def _may_go_on(self, run: Run) -> Released | None:
         control = self._taker.ask_brake()
         if isinstance(control, Held):
             self._end(run, "held", control.reason)
-            return False
-        return self._may_spend(run, control)
+            return None
+        return control if self._may_spend(run, control) else None
 
     def _may_spend(self, run: Run, control: Released) -> bool:
         with self._taker.place.mind.read() as tx:
@@ -109,8 +110,8 @@ class Sitter:
                     RUN=run.id,
                     MESSAGES=heard.handle,
                 )
-            case Nothing():
-                journal.note("run.ended", "Her run ended: no eligible mail.", RUN=run.id, OUTCOME="done")
+            case Nothing(outcome, reason):
+                journal.note("run.ended", f"Her run ended: {reason}.", RUN=run.id, OUTCOME=outcome, REASON=reason)
             case NotOurs():
                 journal.note("run.lost", "Her run was ended by somebody else.", level="warning", RUN=run.id)
 

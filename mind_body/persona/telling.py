@@ -37,12 +37,16 @@ def tell_turn(place: Place, opened: Opened, course: Course, *, recorded: bool) -
         RUNS_TOLD=",".join(one.run.id for one in opened.news) or None,
         DROPPED="; ".join(read.dropped) if read and read.dropped else None,
         WORK="; ".join(course.work.notes) or None,
+        URGENCY=read.wish.urgency if read else None,
+        TEMPO_S=read.wish.tempo_s if read else None,
         REASON=reason_of(course.outcome),
     )
 
 
 def _sentence(opened: Opened, course: Course, state: TurnState) -> tuple[str, str]:
-    heard = _count(len(opened.batch.mail), "message") if opened.batch.mail else "no message"
+    heard = (
+        _count(len(opened.batch.mail), "message") if opened.batch.mail else "a scheduled wake" if opened.scheduled else "no message"
+    )
     match state:
         case TurnState.REPLIED:
             said = len(course.read.say) if course.read else 0
@@ -57,7 +61,8 @@ def _sentence(opened: Opened, course: Course, state: TurnState) -> tuple[str, st
         case TurnState.LIMITED:
             return "turn.limited", f"A limit holds {heard} back until its reset."
         case _:
-            return "turn.failed", f"The model call came to nothing; {heard} will be taken again."
+            again = f"; {heard} will be taken again" if opened.batch.mail else ""
+            return "turn.failed", f"The model call came to nothing{again}."
 
 
 def _count(number: int, word: str) -> str:

@@ -20,12 +20,14 @@ from mind_body.control.effective import Control, Held
 from mind_body.control.files import read_control
 from mind_body.errors import CredentialError, MindBodyError, OperatorError, SessionGone, StorageError
 from mind_body.mind.acks import admit_ack, is_acked
+from mind_body.mind.places import read_places
 from mind_body.mind.turns import read_shown
 from mind_body.model.session import Failed, ModelSession, Outcome, Reply, TurnResult, Unreadable
 from mind_body.persona.closing import STOPPED, Course, close_with, ends_run
 from mind_body.persona.open_sessions import OpenSessions
 from mind_body.persona.opening import Opened, Place
 from mind_body.persona.outcomes import answered_text
+from mind_body.persona.places import keep_back, place_of
 from mind_body.persona.reply import Read, Shown, Unread, named_messages, read_reply
 from mind_body.persona.starting import NOTHING_ASKED, Asked
 from mind_body.persona.telling import tell_turn
@@ -159,15 +161,18 @@ class TurnTaker:
         text = result.outcome.text
         with self.place.mind.read() as tx:
             messages = read_shown(tx, opened.batch.conversation, named_messages(text))
-        shown = Shown(opened.rooms, messages, opened.batch.mail)
-        return read_reply(text, acts_of(self.place.config), shown, small=self.place.me.small)
+            shown = Shown(opened.rooms, messages, opened.batch.mail, opened.scheduled)
+            found = read_reply(text, acts_of(self.place.config), shown, small=self.place.me.small)
+            if isinstance(found, Unread):
+                return found
+            return keep_back(found, read_places(tx, map(place_of, found.say)), opened.batch.mail, self.place.config)
 
     def _repair_reason(self, opened: Opened, verdict: Read | Unread | None) -> str | None:
         if isinstance(verdict, Unread):
             return verdict.why
         persona = self.place.config.persona
         never_silent = persona.silence == "never-when-addressed" and "say" in persona.acts
-        if isinstance(verdict, Read) and not verdict.say and opened.batch.mail and never_silent:
+        if isinstance(verdict, Read) and not verdict.say and not verdict.kept_back and opened.batch.mail and never_silent:
             return SILENT
         return None
 

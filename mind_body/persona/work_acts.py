@@ -19,6 +19,7 @@ from mind_body.matrix.outside import clean
 from mind_body.mind.changes import MISSED
 from mind_body.mind.records import Heard
 from mind_body.persona.acts import MESSAGE_PATTERN, Act, checked, message_number
+from mind_body.persona.pulse_acts import PULSE_ACTS
 from mind_body.settings import WORKSPACE_PATTERN, MindConfig, PeopleConfig
 
 BRIEF_MAX = 1000
@@ -84,8 +85,9 @@ class Tell:
 
 
 def acts_of(config: MindConfig) -> tuple[str, ...]:
-    """The fields of a reply that a Mind may use: work is hers only where she has a Self."""
-    return tuple(act for act in config.persona.acts if config.self.enabled or act not in WORK_ACTS)
+    """The fields of a reply that a Mind may use: work is hers only where she has a Self, a pulse where she has scheduled wakes."""
+    without = (*(() if config.self.enabled else WORK_ACTS), *(() if config.persona.beat else PULSE_ACTS))
+    return tuple(act for act in config.persona.acts if act not in without)
 
 
 def read_work(answer: Mapping[str, Any], acts: Sequence[str], mail: Sequence[Heard]) -> tuple[Start | None, Tell | None, list[str]]:

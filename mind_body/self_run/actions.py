@@ -16,10 +16,17 @@ class Outcome(StrEnum):
     KILLED = "killed"
     DIED = "died"
     REFUSED = "refused"
-    """The child would not start, or the provider would not have us."""
+    """The child would not start."""
     HELD = "held"
     BUDGET = "budget"
+    """The run's cap is used up."""
+    SPEND = "spend"
+    """A cap of the day's or the month's is."""
     LIMITED = "limited"
+    """A limit of the plan, or of a rate."""
+    OVERLOADED = "overloaded"
+    AUTHENTICATION = "authentication"
+    PAYMENT = "payment"
 
 
 class Why(StrEnum):
@@ -28,6 +35,7 @@ class Why(StrEnum):
     STOPPED = "stopped"
     HELD = "held"
     SPENT = "spent"
+    CAPPED = "capped"
     LIMITED = "limited"
     STALLED = "stalled"
     OVERRAN = "overran"

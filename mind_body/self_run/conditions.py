@@ -48,7 +48,9 @@ def message_waits(facts: Facts, _constants: Constants) -> bool:
 
 
 def refused(facts: Facts, _constants: Constants) -> bool:
-    return not facts.busy and facts.result is not None and facts.result.outcome is Outcome.REFUSED
+    """Nor would it answer the flush."""
+    no = {Outcome.AUTHENTICATION, Outcome.PAYMENT, Outcome.OVERLOADED}
+    return not facts.busy and facts.result is not None and facts.result.outcome in no
 
 
 def full(facts: Facts, constants: Constants) -> bool:

@@ -41,6 +41,7 @@ class Calls:
     held: str | None = None
     stopped: str | None = None
     spent: str | None = None
+    capped: str | None = None
     limited: str | None = None
 
 
@@ -123,6 +124,7 @@ class Course:
             held=self.calls.held,
             stopped=self.calls.stopped,
             spent=self.calls.spent,
+            capped=self.calls.capped,
             limited=self.calls.limited,
             recorded=self.recorded,
         )

@@ -2,25 +2,25 @@
 
 1. Compare-and-set on run and holder: a run that somebody else has ended is left as it is, and nothing is said.
 2. Work that goes on has a hand-off: the run's own, else one put together from the record.
-3. A session is kept at its cursor where its last turn was seen to end and it was not flushed; else it is over, with the reason.
+3. What no run of hers can get past is a pause of the Self's; a call that was answered ends all of them.
+4. A session is kept at its cursor where its last turn was seen to end and it was not flushed; else it is over, with the reason.
 """
 
 from dataclasses import dataclass, field
 
-from mind_body.clock import render_utc
 from mind_body.mind.handoffs import admit_handoff
 from mind_body.mind.outbox import admit_said
-from mind_body.mind.records import NewSaid, Pause, Run
-from mind_body.mind.runs import set_pause
+from mind_body.mind.records import NewSaid, Run
+from mind_body.mind.runs import clear_pause, read_pauses, set_pause
 from mind_body.mind.self_runs import end_self_run, record_figures
 from mind_body.mind.sessions import end_session, record_use
 from mind_body.mind.store import Transaction
 from mind_body.mind.turning import SessionUse
 from mind_body.mind.work_records import FATES, SELF_PAUSE, Ended, Fate, Handoff, SelfRunEnd
+from mind_body.model.pausing import PASSING, plan_pause
+from mind_body.model.session import Failed, Limited
 from mind_body.self_run.actions import Outcome, Record, Why
 from mind_body.self_run.figures import Totals
-
-LIMITED = f"{SELF_PAUSE}limited"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,10 @@ class End:
     handoff: Handoff
     """From the record, for work that goes on and has none."""
     said: tuple[NewSaid, ...] = field(repr=False)
-    limit_until: int | None = None
-    """ms since the epoch."""
+    trouble: Limited | Failed | None = None
+    """Why no call could be made, or why the last one came to nothing: the Self's next runs wait for that."""
+    answered: bool = False
+    """The last call was answered: whatever was wrong is over."""
 
 
 def write_end(tx: Transaction, end: End, holder: str, now: int) -> Ended | None:
@@ -57,10 +59,18 @@ def write_end(tx: Transaction, end: End, holder: str, now: int) -> Ended | None:
         end_session(tx, end.session_id, f"the run ended: {record.outcome}", now)
     else:
         record_use(tx, end.session_id, run.id, end.use, now)
-    if record.outcome is Outcome.LIMITED and end.limit_until is not None:
-        set_pause(tx, Pause(LIMITED, end.limit_until, f"a limit of the plan, until {render_utc(end.limit_until)}"))
+    _settle_pauses(tx, end, now)
     admit_said(tx, end.said, None, now)
     return ended
+
+
+def _settle_pauses(tx: Transaction, end: End, now: int) -> None:
+    if end.answered and end.trouble is None:
+        for cause in PASSING:
+            clear_pause(tx, SELF_PAUSE + cause)
+    pause = plan_pause(end.trouble, read_pauses(tx), now, SELF_PAUSE)
+    if pause is not None:
+        set_pause(tx, pause)
 
 
 def decide_fate(outcome: Outcome, why: Why | None) -> Fate:

@@ -128,7 +128,9 @@ class Facts:
     stopped: str | None = None
     """Who asked for a stop."""
     spent: str | None = None
-    """Which cap is used up: the run's, or the lease's."""
+    """How the run's cap is used up."""
+    capped: str | None = None
+    """The same for a cap of the day's or the month's."""
     limited: str | None = None
     """The plan's limit, and until when, as the gateway or the CLI told it."""
     recorded: bool = False

@@ -2,9 +2,17 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
-from mind_body.model.passage import Passed
-from mind_body.model.session import Usage
+from mind_body.clock import render_utc
+from mind_body.model.limits import LIMIT_WAIT_MS
+from mind_body.model.passage import GIVEN_UP, Passed
+from mind_body.model.session import Failed, Limited, Usage
+from mind_body.model.trouble import judge_passed
+from mind_body.self_run.actions import Outcome
+
+_OF_THE_MODEL = frozenset({Outcome.SPEND, Outcome.OVERLOADED, Outcome.AUTHENTICATION, Outcome.PAYMENT, Outcome.NO_RESULT})
+"""Ends that may be what the provider, or the lease, said to the newest call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +38,32 @@ def add_up(passed: Iterable[Passed]) -> Totals:
     return Totals(requests, cost, models, usage)
 
 
-def find_spent(passed: Sequence[Passed]) -> str | None:
-    """Why no further call is made, where the newest was declined for money."""
+def find_declined(passed: Sequence[Passed], kind: Literal["held", "budget", "spend"]) -> str | None:
+    """Why no further call is made, where the newest was declined for this."""
     last = passed[-1].declined if passed else None
-    return last.reason if last is not None and last.kind == "budget" else None
+    return last.reason if last is not None and last.kind == kind else None
 
 
-def find_limit(passed: Sequence[Passed]) -> int | None:
-    """Until when the plan's limit holds, where the newest call met it (ms)."""
-    return passed[-1].limit_until if passed else None
+def find_limit(passed: Sequence[Passed], now: int) -> int | None:
+    """Until when a limit holds, where the newest call met it or was declined for it (ms)."""
+    shown = judge_passed(passed[-1], now) if passed else None
+    return shown.until if isinstance(shown, Limited) else None
+
+
+def find_trouble(outcome: Outcome, passed: Sequence[Passed], limit_until: int | None, now: int) -> Limited | Failed | None:
+    """What holds up the next run too: why the newest call came to nothing, where the run ended of that.
+
+    The run's own cap is none: the next one has a cap of its own. `limit_until` is what the CLI told of a limit.
+    """
+    told = [one for one in passed if one.broken != GIVEN_UP]
+    shown = judge_passed(told[-1], now) if told else None
+    if outcome is Outcome.LIMITED:
+        met = shown.until if isinstance(shown, Limited) else None
+        until = max(met or 0, limit_until or 0) or now + LIMIT_WAIT_MS
+        return Limited(until, f"a limit of the plan, until {render_utc(until)}")
+    if outcome not in _OF_THE_MODEL or not isinstance(shown, Failed) or shown.kind in {"held", "budget"}:
+        return Failed("authentication", None, "the credential was refused") if outcome is Outcome.AUTHENTICATION else None
+    return shown
 
 
 def _add(total: dict[str, int], one: Passed) -> None:

@@ -13,10 +13,13 @@ from mind_body.host.poke import send_poke
 from mind_body.mind.turning import SessionUse
 from mind_body.model.prefix import fingerprint
 from mind_body.model.seat import Grant
+from mind_body.model.session import Limited
+from mind_body.model.spend import Trouble
+from mind_body.model.told import compare_costs
 from mind_body.self_run.actions import Outcome, Record
 from mind_body.self_run.course import Course
 from mind_body.self_run.ending import End, write_end
-from mind_body.self_run.figures import Totals, add_up, find_limit
+from mind_body.self_run.figures import Totals, add_up, find_limit, find_trouble
 from mind_body.self_run.left import render_record
 from mind_body.self_run.meter import compare, total_usage
 from mind_body.self_run.place import Place, Work
@@ -53,6 +56,7 @@ class Finish:
             ended = write_end(tx, end, place.holder, now_ms())
         crash_point("self.run-ended")
         self._tell(end, totals, ours=ended is not None)
+        await self._tell_lease(end)
         for path in (place.post.home.mouth_socket, place.post.home.heartbeat_socket):
             send_poke(path)
         if record.stays and end.use is not None:
@@ -60,8 +64,18 @@ class Finish:
         else:
             await place.bench.let_go()
 
+    async def _tell_lease(self, end: End) -> None:
+        """What it cost by the CLI's own word; and a limit that no request of its own showed."""
+        lease, passed, trouble = self.place.lease, self.grant.passed, end.trouble
+        costs = compare_costs(passed, self.course.meter.told)
+        if costs is not None:
+            lease.report(*costs)
+        if isinstance(trouble, Limited) and find_limit(passed, now_ms()) is None:
+            with trio.move_on_after(SETTLE_S):
+                await lease.tell(f"{self.work.run.id}.told", Trouble("limited", trouble.until, trouble.reason))
+
     def _make_end(self, record: Record, totals: Totals) -> End:
-        course = self.course
+        course, passed = self.course, self.grant.passed
         done = record.outcome is Outcome.RESULT
         result = course.result_text if done else ""
         told = Outcome.INTERRUPTED if course.calls.stopped and not done else record.outcome
@@ -75,7 +89,8 @@ class Finish:
             use=self._use(record),
             handoff=render_record(self.work, course, record.reason, now_ms()),
             said=self.teller.end(told, result, totals.cost_micro_usd),
-            limit_until=find_limit(self.grant.passed) or course.seen.limit_until,
+            trouble=find_trouble(record.outcome, passed, course.seen.limit_until, now_ms()),
+            answered=bool(passed) and passed[-1].metered.complete,
         )
 
     def _use(self, record: Record) -> SessionUse | None:
@@ -92,7 +107,7 @@ class Finish:
     def _tell(self, end: End, totals: Totals, *, ours: bool) -> None:
         """The one canonical line."""
         course, record, usage = self.course, end.record, totals.usage
-        odd = compare(total_usage(course.meter.totals), usage)
+        odd = compare(total_usage(course.meter.told.totals), usage)
         sentence = f"The run ended: {record.reason}." if ours else "The run was ended by somebody else; its end is not recorded."
         self.place.journal.note(
             "self.ended" if ours else "run.lost",

@@ -32,6 +32,7 @@ MANNERS = {
     Why.STOPPED: Manner(Outcome.INTERRUPTED, Outcome.KILLED, patient=False, may_stay=True),
     Why.HELD: Manner(Outcome.HELD, Outcome.HELD, patient=False, may_stay=False),
     Why.SPENT: Manner(Outcome.BUDGET, Outcome.BUDGET, patient=False, may_stay=True),
+    Why.CAPPED: Manner(Outcome.SPEND, Outcome.SPEND, patient=False, may_stay=True),
     Why.LIMITED: Manner(Outcome.LIMITED, Outcome.LIMITED, patient=False, may_stay=True),
     Why.STALLED: Manner(Outcome.INTERRUPTED, Outcome.KILLED, patient=True, may_stay=False),
     Why.OVERRAN: Manner(Outcome.FLUSHED, Outcome.FLUSHED, patient=True, may_stay=False),
@@ -53,6 +54,8 @@ def find_call(facts: Facts) -> tuple[Why, str] | None:
         return Why.STOPPED, f"stopped by {facts.stopped}"
     if facts.spent is not None:
         return Why.SPENT, facts.spent
+    if facts.capped is not None:
+        return Why.CAPPED, facts.capped
     if facts.limited is not None:
         return Why.LIMITED, facts.limited
     return None

@@ -6,13 +6,14 @@ from collections.abc import AsyncIterator
 from mind_body.config import environment, read_mind_config
 from mind_body.errors import ConfigError, MindBodyError
 from mind_body.home import Home
+from mind_body.host.beside import background
 from mind_body.host.post import Post, keep_half
 from mind_body.mind.sessions import read_open_sessions
 from mind_body.mind.store import Mind, open_mind
-from mind_body.model.claude import ANTHROPIC, background
+from mind_body.model.claude import ANTHROPIC
 from mind_body.model.gateway import Gateway
 from mind_body.model.http import open_client
-from mind_body.model.lease import Lease
+from mind_body.model.lease import Lease, make_borrow, open_lease
 from mind_body.model.price_file import read_prices
 from mind_body.model.relay import Relay, Upstream
 from mind_body.self_run.files import SelfFiles
@@ -21,8 +22,6 @@ from mind_body.self_run.place import Place, make_constants
 from mind_body.self_run.stay import give_back, has_open_run, stay
 from mind_body.settings import MindConfig
 
-KEYS = ("self-key", "model-key")
-"""Below `credentials/NAME.`; the first that is there."""
 TIME_DIVISOR = "MIND_TIME_DIVISOR"
 """An environment variable by which every span of time of a run is divided: for tests that cannot wait."""
 
@@ -53,7 +52,10 @@ async def _serve_configured(post: Post, name: str, mind: Mind) -> bool:
     config = read_mind_config(post.home, name)
     if not config.self.enabled:
         raise ConfigError(f"{post.home.mind_file(name)} has no Self: [self] enabled is false")
-    async with _open_place(post, name, config, mind) as place:
+    async with (
+        open_lease(post.home, name, post.journal) as lease,
+        _open_place(post, name, config, mind, lease) as place,
+    ):
         post.notify.ready("Ready to work")
         try:
             return await stay(place)
@@ -62,17 +64,12 @@ async def _serve_configured(post: Post, name: str, mind: Mind) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def _open_place(post: Post, name: str, config: MindConfig, mind: Mind) -> AsyncIterator[Place]:
+async def _open_place(post: Post, name: str, config: MindConfig, mind: Mind, lease: Lease) -> AsyncIterator[Place]:
     """Gateway, files and bench, for the life of the context."""
     own, files = config.self, SelfFiles(post.home, name, config.self)
     with mind.read() as tx:
         files.sweep({session.id for session in read_open_sessions(tx, "work:") if session.cursor})
-    lease = Lease(post.home, name, post.journal, KEYS)
-
-    def borrow() -> str | None:
-        return lease.borrow().secret if own.credential != "none" else None
-
-    base_url = own.base_url.rstrip("/") or ANTHROPIC
+    base_url, borrow = own.base_url.rstrip("/") or ANTHROPIC, make_borrow(lease, own.credential)
     upstream = Upstream(base_url, own.credential, borrow, read_prices(post.home), f"self:{base_url.partition('//')[2]}")
     constants = make_constants(own).scaled(int(environment.get(TIME_DIVISOR) or 1))
     async with open_client(own.stall_s) as client:

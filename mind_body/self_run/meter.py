@@ -4,16 +4,16 @@
    is missing, null or zero. The same message id seen again counts once.
 2. A tool runs from its tool_use until its result, or the turn's. Bash says how long it may take; what says nothing is given as long
    as the API is.
-3. Totals per model are added from what each result says is new; else from what grew since the result before it, where the first
-   result of a resumed process is only the base. The same result seen again counts once.
-4. For money the gateway's figures are the truth. These are compared with them, and never paid by.
+3. For money the gateway's figures are the truth. What the results tell (`told`) is compared with them, and never paid by.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from mind_body.model.lines import Assistant, CompactBoundary, ConversationReset, Event, ModelUse, Result, User
 from mind_body.model.session import Usage
+from mind_body.model.told import Told
 
 BASH_LIMIT_MS, BASH_LIMIT_MAX_MS = 120_000, 600_000
 """The CLI's own, where the model names none, and at most."""
@@ -29,17 +29,14 @@ TOLERANCE = 1.02
 class Meter:
     """Fed with every event of one child."""
 
-    resumed: bool = False
+    told: Told = field(default_factory=Told)
+    """In this run."""
     prefix_tokens: int = 0
     requests: int = 0
     """Main-thread requests."""
     output_tokens: int = 0
-    totals: dict[str, ModelUse] = field(default_factory=dict)
-    """Per model, in this run."""
     _seen: set[str] = field(default_factory=set)
-    _results: set[str] = field(default_factory=set)
     _running: dict[str, int] = field(default_factory=dict)
-    _base: dict[str, ModelUse] | None = None
 
     @property
     def tool_limit_ms(self) -> int | None:
@@ -48,7 +45,8 @@ class Meter:
 
     def begin_run(self) -> None:
         """Another run in the same child: its totals begin anew, its size does not."""
-        self.totals, self.requests, self.output_tokens = {}, 0, 0
+        self.told.begin()
+        self.requests = self.output_tokens = 0
 
     def see(self, event: Event) -> None:
         match event:
@@ -59,7 +57,7 @@ class Meter:
                     self._running.pop(tool, None)
             case Result():
                 self._running.clear()
-                self._add(event)
+                self.output_tokens += event.output_tokens if self.told.add(event) else 0
             case CompactBoundary(after_tokens=int(after)):
                 self.prefix_tokens = after
             case ConversationReset():
@@ -73,19 +71,6 @@ class Meter:
             self._seen.add(event.message_id)
             self.requests += 1
             self.prefix_tokens = event.usage.prefix
-
-    def _add(self, result: Result) -> None:
-        if result.uuid and result.uuid in self._results:
-            return
-        self._results.add(result.uuid)
-        new = result.since_last
-        if new is None:
-            base = self._base if self._base is not None else dict(result.totals) if self.resumed else {}
-            new = {model: _grown(base.get(model), use) for model, use in result.totals.items()}
-        self._base = {**(self._base or {}), **result.totals}
-        for model, use in new.items():
-            self.totals[model] = _sum(self.totals.get(model), use)
-        self.output_tokens += result.output_tokens
 
 
 def limit_of(block: dict[str, Any]) -> int:
@@ -108,26 +93,9 @@ def compare(told: Usage, passed: Usage) -> str | None:
     return f"the CLI tells of more tokens than passed the gateway: {', '.join(over)}" if over else None
 
 
-def total_usage(totals: dict[str, ModelUse]) -> Usage:
+def total_usage(totals: Mapping[str, ModelUse]) -> Usage:
     """All models together."""
     whole = Usage()
     for use in totals.values():
         whole = whole.plus(use.usage)
     return whole
-
-
-def _grown(before: ModelUse | None, after: ModelUse) -> ModelUse:
-    """What came on top; the whole where the totals began anew."""
-    if before is None:
-        return after
-    old, new = before.usage, after.usage
-    pairs = [(getattr(new, name), getattr(old, name)) for name in Usage.__slots__]
-    if any(now < then for now, then in pairs):
-        return after
-    return ModelUse(Usage(*(now - then for now, then in pairs)), max(after.cost_micro_usd - before.cost_micro_usd, 0))
-
-
-def _sum(before: ModelUse | None, more: ModelUse) -> ModelUse:
-    if before is None:
-        return more
-    return ModelUse(before.usage.plus(more.usage), before.cost_micro_usd + more.cost_micro_usd)

@@ -24,6 +24,7 @@ from mind_body.model.claude_files import check_sandbox, find_cli
 from mind_body.model.claude_session import parse_cursor
 from mind_body.model.gateway import Gateway
 from mind_body.model.seat import Seat
+from mind_body.model.told import Told
 from mind_body.self_run.actions import CloseStdin, EndSession, Interrupt, Kill, Terminate, Wait
 from mind_body.self_run.child import SelfChild, start_self
 from mind_body.self_run.constants import Constants
@@ -155,7 +156,7 @@ class Bench:
         now, seat = mono_ms(), self._gateway.open_seat()
         seat.main.resumed_from = sent
         worker = self.worker = Worker(
-            None, Seen(session_id, now), Meter(resumed=resume), seat, binding, ChildNow(now, gone=True, drained=True)
+            None, Seen(session_id, now), Meter(Told(resumed=resume)), seat, binding, ChildNow(now, gone=True, drained=True)
         )
         try:
             worker.child = start_self(self._launch(session_id, binding, dial, seat, resume=resume))

@@ -13,16 +13,18 @@ _ENDS = {
     "error_during_execution": (Outcome.NO_RESULT, "the turn was broken off"),
 }
 _STATUSES = {
-    401: (Outcome.REFUSED, "the credential was refused"),
-    402: (Outcome.REFUSED, "the bill is not paid"),
-    403: (Outcome.REFUSED, "the credential was refused"),
+    401: (Outcome.AUTHENTICATION, "the credential was refused"),
+    402: (Outcome.PAYMENT, "the bill is not paid"),
+    403: (Outcome.AUTHENTICATION, "the credential was refused"),
     429: (Outcome.LIMITED, "the plan's limit is reached"),
+    503: (Outcome.OVERLOADED, "the provider is overloaded"),
+    529: (Outcome.OVERLOADED, "the provider is overloaded"),
 }
 _ERRORS = {
-    "authentication_failed": (Outcome.REFUSED, "the credential was refused"),
-    "oauth_org_not_allowed": (Outcome.REFUSED, "the organisation does not allow it"),
-    "account_on_hold": (Outcome.REFUSED, "the account is on hold"),
-    "billing_error": (Outcome.REFUSED, "the bill is not paid"),
+    "authentication_failed": (Outcome.AUTHENTICATION, "the credential was refused"),
+    "oauth_org_not_allowed": (Outcome.AUTHENTICATION, "the organisation does not allow it"),
+    "account_on_hold": (Outcome.AUTHENTICATION, "the account is on hold"),
+    "billing_error": (Outcome.PAYMENT, "the bill is not paid"),
     "rate_limit": (Outcome.LIMITED, "the plan's limit is reached"),
 }
 """`error` of a synthetic assistant line (SDK types, SDKAssistantMessageError)."""

@@ -15,13 +15,13 @@ from mind_body.clock import now_ms, render_utc
 from mind_body.control.effective import Dial
 from mind_body.crash import crash_point
 from mind_body.errors import MindBodyError
+from mind_body.host.beside import background
 from mind_body.ids import new_session_uuid
 from mind_body.log import Level
 from mind_body.mind.handoffs import admit_handoff
 from mind_body.mind.rooms import read_room
 from mind_body.mind.steers import mark_given
 from mind_body.mind.work_records import Handoff
-from mind_body.model.claude import background
 from mind_body.model.lines import ControlRequest, Event, Partial
 from mind_body.model.seat import Grant
 from mind_body.self_run.actions import (
@@ -41,7 +41,7 @@ from mind_body.self_run.actions import (
 from mind_body.self_run.constants import Constants
 from mind_body.self_run.course import Calls, Course, Message
 from mind_body.self_run.decide import decide
-from mind_body.self_run.figures import add_up, find_limit, find_spent
+from mind_body.self_run.figures import add_up, find_declined, find_limit
 from mind_body.self_run.finish import Finish
 from mind_body.self_run.left import read_left, render_record
 from mind_body.self_run.listen import Listener
@@ -82,7 +82,7 @@ class Driver:
     async def drive(self, how: str) -> None:
         """From the first message to the record."""
         lease, run = self._place.lease, self._work.run
-        lease.open_run(run.id, run.cost_micro_usd)
+        lease.open_run(run.id, self._work.asked.conversation)
         try:
             self._seat()
             self._course.waiting.append(self._start_message(goes_on=how != "fresh"))
@@ -134,11 +134,14 @@ class Driver:
             raise self._fault
         self._worker.look()
         passed, seen, listener = self._grant.passed, self._course.seen, self._listener
-        limit = find_limit(passed) or seen.limit_until
+        limit = find_limit(passed, now_ms()) or seen.limit_until
+        if listener.held is not None:
+            self._worker.seat.close_grant()  # what passes is broken off, whatever the child heeds
         self._course.calls = Calls(
-            held=self._stopped or listener.held,
+            held=self._stopped or listener.held or find_declined(passed, "held"),
             stopped=listener.stopped,
-            spent=find_spent(passed),
+            spent=find_declined(passed, "budget"),
+            capped=find_declined(passed, "spend"),
             limited=None if limit is None else f"the plan's limit is reached, until {render_utc(limit)}",
         )
 

@@ -327,9 +327,9 @@ async def test_a_refused_credential_is_told_and_not_tried_for_long(tmp_path: Pat
     run = bed.claim()
     with trio.fail_after(60):
         await bed.serve()
-    assert (bed.read(run).outcome, bed.read(run).end_reason) == ("refused", "the credential was refused")
-    assert len(api.requests) == 2
-    assert bed.said()[-1].startswith("I could not begin.")
+    assert (bed.read(run).outcome, bed.read(run).end_reason) == ("authentication", "the credential was refused")
+    assert len(api.requests) == 1
+    assert bed.said()[-1].startswith("I was not let in")
 
 
 async def test_subagents_ask_side_by_side_and_do_not_count_for_the_size(

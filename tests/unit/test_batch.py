@@ -55,14 +55,12 @@ some_mail = st.lists(
 some_grant = st.lists(st.sampled_from(["open", "direct:!a", "room:!b"]), unique=True)
 
 
-@given(some_mail, some_grant, st.booleans(), st.integers(2_048, 300_000))
-def test_a_batch_begins_with_the_oldest_mail_granted_and_has_no_hole(
-    mail: list[Mail], granted: list[str], beat: bool, window: int
-) -> None:
-    answer = next_batch(mail, granted, beat=beat, window_tokens=window)
+@given(some_mail, some_grant, st.integers(2_048, 300_000))
+def test_a_batch_begins_with_the_oldest_mail_granted_and_has_no_hole(mail: list[Mail], granted: list[str], window: int) -> None:
+    answer = next_batch(mail, granted, window_tokens=window)
     eligible = sorted((one for one in mail if one.conversation in granted), key=lambda one: one.heard.seq)
     if not eligible:
-        assert answer == (Batch(granted[0], ()) if beat and granted else None)
+        assert answer is None
         return
     if isinstance(answer, Kills):
         assert answer.mail == eligible[0]
@@ -78,7 +76,7 @@ def test_a_batch_begins_with_the_oldest_mail_granted_and_has_no_hole(
 
 @given(some_mail)
 def test_what_may_kill_never_travels_with_others_and_dies_only_after_it_was_alone(mail: list[Mail]) -> None:
-    answer = next_batch(mail, ["open", "direct:!a", "room:!b"], beat=False, window_tokens=WINDOW)
+    answer = next_batch(mail, ["open", "direct:!a", "room:!b"], window_tokens=WINDOW)
     lost = {one.heard.seq: one for one in mail}
     if isinstance(answer, Kills):
         assert answer.mail.lost >= LOST_MAX
@@ -88,25 +86,20 @@ def test_what_may_kill_never_travels_with_others_and_dies_only_after_it_was_alon
 
 
 def test_five_messages_during_a_busy_turn_are_one_batch() -> None:
-    assert seqs(next_batch([make_mail(n) for n in range(1, 6)], ["open"], beat=False, window_tokens=WINDOW)) == [1, 2, 3, 4, 5]
+    assert seqs(next_batch([make_mail(n) for n in range(1, 6)], ["open"], window_tokens=WINDOW)) == [1, 2, 3, 4, 5]
 
 
 def test_a_batch_ends_before_a_message_that_three_turns_were_lost_with() -> None:
     mail = [make_mail(1), make_mail(2, lost=3), make_mail(3)]
-    assert seqs(next_batch(mail, ["open"], beat=False, window_tokens=WINDOW)) == [1]
-    assert seqs(next_batch(mail[1:], ["open"], beat=False, window_tokens=WINDOW)) == [2]
+    assert seqs(next_batch(mail, ["open"], window_tokens=WINDOW)) == [1]
+    assert seqs(next_batch(mail[1:], ["open"], window_tokens=WINDOW)) == [2]
 
 
 def test_a_message_larger_than_the_budget_travels_whole_and_alone() -> None:
     mail = [make_mail(1, body="x" * 60_000), make_mail(2)]
-    answer = next_batch(mail, ["open"], beat=False, window_tokens=8_192)
+    answer = next_batch(mail, ["open"], window_tokens=8_192)
     assert isinstance(answer, Batch)
     assert [len(heard.body) for heard in answer.mail] == [60_000]
-
-
-def test_a_wake_without_mail_is_a_turn_only_for_a_beat() -> None:
-    assert next_batch([], ["open"], beat=False, window_tokens=WINDOW) is None
-    assert next_batch([], ["open"], beat=True, window_tokens=WINDOW) == Batch("open", ())
 
 
 @given(st.lists(st.text(max_size=3_000) | st.just("\n" * 3_000), max_size=40))

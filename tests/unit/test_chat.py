@@ -1,12 +1,11 @@
 import json
 import re
-from email.utils import formatdate
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind_body.model.chat import LIMIT_WAIT_MS, parse_answer, read_retry_after, render_request
+from mind_body.model.chat import parse_answer, render_request
 from mind_body.model.grammar import SENTENCES, render_say_grammar
 from mind_body.model.local import OUTPUT_CAP, _count_threads
 from mind_body.model.session import FAULT_WAIT_MS, Exchange, Failed, Limited, Refused, Reply, SessionPlan, Unreadable, Usage
@@ -166,20 +165,6 @@ def test_no_figure_of_a_servers_breaks_the_reading(figure: object) -> None:
     read = parse_answer(200, {}, body, NOW).usage
     assert read is not None
     assert min(read.uncached, read.cache_read, read.output) >= 0
-
-
-def test_retry_after_is_read_as_seconds_as_milliseconds_and_as_a_date() -> None:
-    assert read_retry_after({"retry-after": "1.5"}, NOW, 9) == NOW + 1_500
-    assert read_retry_after({"retry-after-ms": "250", "retry-after": "9"}, NOW, 9) == NOW + 250
-    assert read_retry_after({"retry-after": formatdate(NOW / 1000 + 60, usegmt=True)}, NOW, 9) == NOW + 60_000
-    assert read_retry_after({"retry-after": "soon"}, NOW, LIMIT_WAIT_MS) == NOW + LIMIT_WAIT_MS
-    assert read_retry_after({}, NOW, 9) == NOW + 9
-
-
-@given(texts | st.floats().map(str) | st.integers().map(str))
-def test_a_limit_is_never_in_the_past_nor_for_ever(value: str) -> None:
-    until = read_retry_after({"retry-after": value}, NOW, LIMIT_WAIT_MS)
-    assert NOW <= until <= NOW + 33 * 86_400_000
 
 
 def test_only_a_single_bounded_string_is_made_into_a_grammar() -> None:

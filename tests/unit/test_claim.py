@@ -7,26 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind_body.control.effective import Dial, Held, Released
-from mind_body.heartbeat.claim import (
-    CONFIRM_MS,
-    NOTHING,
-    PASSED_OVER,
-    TRIES_MAX,
-    Asked,
-    Claim,
-    Confirmed,
-    Refused,
-    count_fruitless,
-    decide_claim,
-    judge_proposal,
-    make_handoff,
-    pick_hopeless,
-)
+from mind_body.control.govern import House
+from mind_body.heartbeat.breaker import NOTHING, PASSED_OVER, Retired, count_fruitless, plan_breaker
+from mind_body.heartbeat.claim import CONFIRM_MS, Asked, Claim, Confirmed, Refused, decide_claim, judge_proposal, make_handoff
 from mind_body.heartbeat.wake import Rest, Wait
+from mind_body.mind.asking_records import Question
 from mind_body.mind.records import Pause, Run, RunKind
+from mind_body.mind.wake_facts import Standing
 from mind_body.mind.work_records import FATES, FollowUp, FollowUpState, OpenWork, Progress, Proposal, Reaction, WorkFacts
 from mind_body.settings import HostConfig
-from tests.builders import NOW, OPERATOR, make_config, make_run
+from tests.builders import NOW, OPERATOR, make_config, make_question, make_run
 
 HOST = HostConfig(restart_min_s=1, restart_max_s=8)
 RELEASED = Released(Dial(1.0, 3600, 1.0))
@@ -54,11 +44,11 @@ def ended(*outcomes: str, at: int = NOW) -> tuple[Run, ...]:
 
 
 def facts(*works: OpenWork, **columns: Any) -> WorkFacts:
-    return WorkFacts(**({"live": None, "open": works, "proposals": (), "reactions": (), "pauses": ()} | columns))
+    return WorkFacts(open=works, proposals=(), reactions=(), standing=Standing(**columns))
 
 
 def decide(found: WorkFacts, *, control: Any = RELEASED, config: Any = CONFIG, now: int = NOW) -> Any:
-    return decide_claim(found, control, config, HOST, now)
+    return decide_claim(found, control, House(config, HOST), now)
 
 
 FRESH = OpenWork(make_work(), ())
@@ -74,18 +64,31 @@ def test_the_oldest_work_is_claimed_for_who_asked() -> None:
 def test_one_run_at_a_time_and_none_while_held_or_without_a_self() -> None:
     busy = decide(facts(FRESH, live=make_run(kind=RunKind.SELF_RUN)))
     assert isinstance(busy, Wait)
-    assert busy.until is None
+    assert busy.skip is not None
+    assert busy.skip.kind == "busy"
     assert isinstance(decide(facts(FRESH), control=Held("a reason")), Rest)
     assert isinstance(decide(facts(FRESH), config=make_config()), Rest)
     assert isinstance(decide(facts()), Rest)
 
 
 def test_a_pause_of_the_self_holds_it_off_until_its_end() -> None:
-    pauses = (Pause("self-limited", NOW + 5, "a limit"), Pause("self-fault", NOW + 9, "a fault"), Pause("self-budget", NOW, "over"))
+    pauses = (Pause("limited", NOW + 5, "a limit"), Pause("fault", NOW + 9, "a fault"), Pause("budget", NOW, "over"))
     waiting = decide(facts(FRESH, pauses=pauses))
     assert isinstance(waiting, Wait)
     assert waiting.until == NOW + 9
     assert isinstance(decide(facts(FRESH, pauses=pauses), now=NOW + 9), Claim)
+
+
+def test_the_caps_of_spending_hold_work_off_until_they_are_renewed_and_quiet_hours_do_not() -> None:
+    spent = facts(FRESH, spent_day=10_000_000)
+    waiting = decide(spent)
+    assert isinstance(waiting, Wait)
+    assert waiting.skip is not None
+    assert (waiting.skip.kind, waiting.skip.cause) == ("spend", "spend-day")
+    assert waiting.until > NOW
+    assert isinstance(decide(facts(FRESH, spent_day=10_000_000, extensions_day=1)), Claim)
+    quiet = make_config(self={"enabled": True}, persona={"quiet_hours": ("00:00-23:59",), "quiet_for": "everyone"})
+    assert isinstance(decide(facts(FRESH), config=quiet), Claim)
 
 
 def test_m4_work_that_came_to_nothing_waits_longer_each_time_and_holds_up_no_other() -> None:
@@ -111,27 +114,72 @@ def test_what_is_to_go_on_goes_on_at_once(outcome: str) -> None:
     assert isinstance(decide(facts(OpenWork(make_work(), ended(outcome)))), Claim)
 
 
-def test_after_three_in_a_row_it_is_enough_and_only_then() -> None:
+def make_item(*outcomes: str, about: str = "work:w", **columns: Any) -> OpenWork:
+    return OpenWork(make_work(about), ended(*outcomes), about=about, **columns)
+
+
+def test_after_three_in_a_row_its_operators_are_asked_and_it_is_passed_over_until_they_answer() -> None:
     counts = {
-        ("dead", "died", "killed"): 3,
-        ("dead", "held", "limited", "died", "budget", "refused"): 3,
-        ("dead", "died"): 2,
-        ("dead", "died", "flushed", "dead"): 2,
-        ("result", "dead", "dead", "dead"): 0,
-        (): 0,
+        ("dead", "died", "killed"): True,
+        ("dead", "held", "limited", "died", "budget", "refused"): True,
+        ("dead", "died"): False,
+        ("dead", "died", "flushed", "dead"): False,
+        ("result", "dead", "dead", "dead"): False,
+        (): False,
     }
-    for outcomes, count in counts.items():
-        assert count_fruitless(ended(*outcomes)) == count
-        work = OpenWork(make_work(), ended(*outcomes))
-        assert pick_hopeless(facts(work)) == ([work] if count == TRIES_MAX else [])
+    for outcomes, trips in counts.items():
+        work = make_item(*outcomes)
+        found = plan_breaker([work], NOW)
+        assert [isinstance(one, Question) for one in found] == [True] * trips
+        assert isinstance(decide(facts(work), now=NOW + 3_600_000), Rest if trips else Claim)
+        assert isinstance(decide(facts(work, FRESH), now=NOW), Claim), "it holds up no other"
+
+
+def test_a_question_says_what_happened_and_not_what_was_asked_for_and_is_the_same_until_there_is_news() -> None:
+    past = ended("died", "died", "killed")
+    work = OpenWork(make_work("w", brief="a secret brief"), past, about="work:w")
+    (question,) = plan_breaker([work], NOW)
+    assert isinstance(question, Question)
+    assert (question.kind, question.about) == ("breaker", "work:w")
+    assert BOB in question.text
+    assert "last 3 runs came to nothing" in question.text
+    assert "secret" not in question.text
+    again = plan_breaker([work], NOW + 9)
+    assert [one.id for one in again if isinstance(one, Question)] == [question.id]
+    newer = OpenWork(make_work("w"), (*ended("died"), *past), about="work:w", reopened_after=past[0].id)
+    assert plan_breaker([newer], NOW) == [], "reopened, it has its tries again"
+
+
+def test_while_they_are_asked_nobody_asks_again_and_what_they_left_at_that_is_given_up() -> None:
+    work = make_item("died", "died", "died", question_open=True)
+    assert plan_breaker([work], NOW) == []
+    retired = make_item("died", "died", "died", answered=make_question(answer="retire", answered_by=OPERATOR))
+    (todo,) = plan_breaker([retired], NOW)
+    assert isinstance(todo, Retired)
+    assert OPERATOR in todo.why
+
+
+def test_work_of_a_campaign_is_one_item_and_rests_when_it_is_closed() -> None:
+    past = ended("died", "died", "died")
+    works = [OpenWork(make_work(one), (), about="campaign:spring", campaign_past=past) for one in "ab"]
+    (question,) = plan_breaker(works, NOW)
+    assert isinstance(question, Question)
+    assert "spring" in question.text
+    assert isinstance(decide(facts(*works)), Rest)
+    closed = OpenWork(make_work(campaign="spring"), (), about="campaign:spring", campaign_closed=True)
+    assert decide(facts(closed)) == Rest("the campaign spring is closed")
+    assert plan_breaker([closed], NOW) == []
+    assert isinstance(decide(facts(closed, FRESH)), Claim)
 
 
 def test_every_outcome_of_a_self_is_counted_one_way() -> None:
     again = {outcome for outcome, fate in FATES.items() if fate == "again"}
-    assert again <= NOTHING
+    assert again <= NOTHING | PASSED_OVER
     assert not NOTHING & PASSED_OVER
     assert not (NOTHING | PASSED_OVER) & {"result", "flushed"}
+    assert set(FATES) <= NOTHING | PASSED_OVER | {"result", "flushed"}
     assert "interrupted" in NOTHING, "what a person stopped is over; what stalled is tried again, and not for ever"
+    assert count_fruitless(ended("died", "authentication", "died")) == 2, "work is not to blame for a key"
 
 
 instants = st.integers(NOW - 10**8, NOW + 10**8)
@@ -140,15 +188,17 @@ outcomes = st.sampled_from(sorted([*FATES, "dead", "failed"]))
 
 @given(st.lists(st.tuples(st.lists(outcomes, max_size=4), instants), max_size=4), instants)
 def test_a_wait_is_never_for_the_past_and_what_it_waits_for_is_then_claimed(works: list[Any], now: int) -> None:
-    found = facts(*[OpenWork(make_work(str(n)), ended(*past, at=at)) for n, (past, at) in enumerate(works)])
+    found = facts(*[OpenWork(make_work(str(n)), ended(*past, at=at), about=f"work:{n}") for n, (past, at) in enumerate(works)])
     answer = decide(found, now=now)
+    asked = {one.about for one in plan_breaker(found.open, now) if isinstance(one, Question)}
     if isinstance(answer, Wait):
-        assert answer.until is not None
         assert answer.until > now
         assert answer.until - now <= 2 * 3_600_000, "also where the clock stepped back"
         assert isinstance(decide(found, now=answer.until), Claim)
+    elif isinstance(answer, Rest):
+        assert len(asked) == len(works), "nothing is left but what the operators are asked about"
     else:
-        assert isinstance(answer, Claim if works else Rest)
+        assert f"work:{answer.follow_up.id}" not in asked
 
 
 def react(key: str, sender: str = BOB, target: str = "$ask", room_id: str = ROOM) -> Reaction:

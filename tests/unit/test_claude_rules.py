@@ -9,18 +9,17 @@ from hypothesis import strategies as st
 
 from mind_body.host.sandbox import Sandbox, render_bwrap
 from mind_body.model.claude_launch import Launch, render_argv, render_env, render_user
-from mind_body.model.claude_outcome import decide_outcome
+from mind_body.model.claude_outcome import PLAN, Shown, decide_outcome
+from mind_body.model.limits import LIMIT_WAIT_MS
 from mind_body.model.lines import Result
 from mind_body.model.meter import Metered
 from mind_body.model.passage import (
     GIVEN_UP,
-    WAIT_MAX_MS,
     Passed,
     count_ceiling,
     headers_to_child,
     headers_to_server,
     read_key,
-    read_limit,
     same_key,
 )
 from mind_body.model.prefix import canonical_blocks, find_break_from, fingerprint
@@ -123,16 +122,16 @@ def test_a_sandbox_shows_only_what_is_named() -> None:
 
 def test_what_the_gateway_saw_outranks_what_the_cli_says() -> None:
     lie = result(structured_output=None, subtype="success")
-    assert decide_outcome([Passed("c", 529)], lie, "", None, NOW) == Failed(
+    assert decide_outcome([Passed("c", 529)], Shown(lie), NOW) == Failed(
         "overloaded", NOW + OVERLOAD_WAIT_MS, "the Messages API answered 529"
     )
-    assert decide_outcome([Passed("c", 429, limit_until=NOW + 5)], lie, "", None, NOW) == Limited(
+    assert decide_outcome([Passed("c", 429, again_at=NOW + 5)], Shown(lie), NOW) == Limited(
         NOW + 5, "the Messages API answered 429"
     )
     held = Passed("c", declined=Declined("held", "enough"), sent=False)
-    assert decide_outcome([Passed("c", 529), held], lie, "", None, NOW) == Failed("held", None, "enough")
+    assert decide_outcome([Passed("c", 529), held], Shown(lie), NOW) == Failed("held", None, "enough")
     assert isinstance(
-        decide_outcome([Passed("c", 200, metered=Metered(stop_reason="refusal", complete=True))], lie, "", None, NOW), Refused
+        decide_outcome([Passed("c", 200, metered=Metered(stop_reason="refusal", complete=True))], Shown(lie), NOW), Refused
     )
 
 
@@ -149,7 +148,7 @@ def test_what_the_gateway_saw_outranks_what_the_cli_says() -> None:
     ],
 )
 def test_each_status_is_its_own_failure(status: int, kind: str) -> None:
-    outcome = decide_outcome([Passed("c", status)], result(is_error=True), "", None, NOW)
+    outcome = decide_outcome([Passed("c", status)], Shown(result(is_error=True)), NOW)
     assert isinstance(outcome, Failed)
     assert outcome.kind == kind
     assert (outcome.retry_at is None) == (kind in {"authentication", "payment"})
@@ -157,29 +156,46 @@ def test_each_status_is_its_own_failure(status: int, kind: str) -> None:
 
 def test_an_error_in_the_middle_of_a_stream_is_what_it_says() -> None:
     passed = Passed("c", 200, metered=Metered(error="overloaded_error"))
-    outcome = decide_outcome([passed], result(is_error=True), "", None, NOW)
+    outcome = decide_outcome([passed], Shown(result(is_error=True)), NOW)
     assert isinstance(outcome, Failed)
     assert outcome.kind == "overloaded"
 
 
 def test_a_reply_after_a_broken_try_is_a_reply() -> None:
-    assert decide_outcome([Passed("c", 200, broken="half"), Passed("c.2", 200, metered=WHOLE)], result(), "", None, NOW) == Reply(
+    assert decide_outcome([Passed("c", 200, broken="half"), Passed("c.2", 200, metered=WHOLE)], Shown(result()), NOW) == Reply(
         '{"say": []}'
     )
 
 
 def test_an_answer_without_the_structure_is_unreadable_and_kept() -> None:
     passed = [Passed("c", 200, metered=WHOLE)]
-    assert decide_outcome(passed, result(structured_output=None), "prose", None, NOW) == Unreadable(
+    assert decide_outcome(passed, Shown(result(structured_output=None), "prose"), NOW) == Unreadable(
         "no structured output that fits the schema", "prose"
     )
     cut = [Passed("c", 200, metered=Metered(stop_reason="max_tokens", complete=True))]
-    assert decide_outcome(cut, result(is_error=True), '{"a', None, NOW) == Unreadable("length", '{"a')
+    assert decide_outcome(cut, Shown(result(is_error=True), '{"a'), NOW) == Unreadable("length", '{"a')
+
+
+def test_of_a_limit_the_later_end_counts_whoever_told_it() -> None:
+    late = result(is_error=True, structured_output=None)
+    passed = [Passed("c", 429, again_at=NOW + 60_000)]
+    assert decide_outcome(passed, Shown(late, limit_until=NOW + 3_600_000), NOW) == Limited(
+        NOW + 3_600_000, "the Messages API answered 429"
+    )
+    assert decide_outcome(passed, Shown(late, limit_until=NOW + 5), NOW) == Limited(NOW + 60_000, "the Messages API answered 429")
+
+
+def test_a_limit_that_the_cli_knows_of_without_asking_is_a_limit() -> None:
+    told = result(is_error=True, structured_output=None, api_error_status=429)
+    assert decide_outcome([], Shown(told, limit_until=NOW + 9), NOW) == Limited(NOW + 9, PLAN)
+    assert decide_outcome([], Shown(told), NOW) == Limited(NOW + LIMIT_WAIT_MS, PLAN)
+    answered = [Passed("c", 200, metered=WHOLE)]
+    assert decide_outcome(answered, Shown(result(), limit_until=NOW + 9), NOW) == Reply('{"say": []}'), "an answer is an answer"
 
 
 def test_a_child_that_ended_is_a_fault_with_its_reason() -> None:
     for passed in ([], [Passed("c", broken=GIVEN_UP)], [Passed("c", 200, metered=WHOLE)]):
-        outcome = decide_outcome(passed, None, "", "claude ended (exit 1): no such model", NOW)
+        outcome = decide_outcome(passed, Shown(None, ended="claude ended (exit 1): no such model"), NOW)
         assert outcome == Failed("fault", NOW + FAULT_WAIT_MS, "claude ended (exit 1): no such model")
 
 
@@ -191,21 +207,8 @@ def test_a_child_that_ended_is_a_fault_with_its_reason() -> None:
 )
 def test_every_turn_comes_to_something(status: int | None, error: bool, ended: str | None, reason: str) -> None:
     found = None if ended else result(is_error=error, terminal_reason=reason)
-    decide_outcome([Passed("c", status, broken=None if status else "x")], found, "", ended, NOW)
-    decide_outcome([], found, "", ended, NOW)
-
-
-def test_a_limit_ends_when_the_subscription_says_else_when_the_server_says() -> None:
-    assert read_limit({"anthropic-ratelimit-unified-reset": str(NOW // 1000 + 60), "retry-after": "5"}, NOW) == NOW + 60_000
-    assert read_limit({"retry-after": "5"}, NOW) == NOW + 5_000
-    assert read_limit({"retry-after": "soon"}, NOW) == NOW + 60_000
-    assert read_limit({"anthropic-ratelimit-unified-reset": "9e99"}, NOW) <= NOW + WAIT_MAX_MS
-    assert read_limit({"retry-after": "-5"}, NOW) == NOW
-
-
-@given(st.dictionaries(st.sampled_from(["retry-after", "anthropic-ratelimit-unified-reset"]), st.text()))
-def test_no_header_makes_a_limit_that_is_past_or_never_ends(headers: dict[str, str]) -> None:
-    assert NOW <= read_limit(headers, NOW) <= NOW + WAIT_MAX_MS
+    decide_outcome([Passed("c", status, broken=None if status else "x")], Shown(found, ended=ended), NOW)
+    decide_outcome([], Shown(found, ended=ended), NOW)
 
 
 def test_only_the_one_header_changes() -> None:

@@ -127,3 +127,19 @@ async def test_a_token_is_in_the_header_alone_and_in_no_repr() -> None:
     assert "t0ken" not in str(requests[0].url)
     assert "t0ken" not in repr(account)
     assert requests[0].url.raw_path.endswith(b"/rooms/%21room%2F..%2Fx%3Aexample.org/send/m.room.message/txn")
+
+
+async def test_no_alias_is_no_error_and_a_refusal_to_tell_is_one() -> None:
+    answers = [
+        httpx.Response(404, json={"errcode": "M_NOT_FOUND"}),
+        httpx.Response(403, json={"errcode": "M_FORBIDDEN"}),
+        httpx.Response(200, json={"joined_rooms": ["!a:x", "!b:x"]}),
+        httpx.Response(200, json={"joined_rooms": "none of your business"}),
+    ]
+    async with MatrixClient(transport=httpx.MockTransport(lambda _: answers.pop(0))) as client:
+        account = client.account(SERVER, "t0ken")
+        assert await account.resolve_alias("#a:x") is None
+        with pytest.raises(MatrixRefused):
+            await account.resolve_alias("#a:x")
+        assert await account.joined_rooms() == {"!a:x", "!b:x"}
+        assert await account.joined_rooms() == frozenset()

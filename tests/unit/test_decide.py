@@ -100,6 +100,7 @@ def test_a_window_too_small_to_work_in_is_refused() -> None:
         ("held", Why.HELD, "held: so"),
         ("stopped", Why.STOPPED, "stopped by so"),
         ("spent", Why.SPENT, "so"),
+        ("capped", Why.CAPPED, "so"),
         ("limited", Why.LIMITED, "so"),
     ],
 )
@@ -129,9 +130,10 @@ def test_steering_is_fed_into_the_running_turn_and_after_a_result() -> None:
     assert bench.recorded is None
 
 
-def test_the_provider_that_refuses_is_not_asked_for_a_handoff() -> None:
-    bench = working(prefix=139_000).change(prefix_tokens=150_000, busy=False, result=Verdict(Outcome.REFUSED, "who are you"))
-    assert bench.recorded == Record(Outcome.REFUSED, "who are you", stays=True)
+@pytest.mark.parametrize("outcome", [Outcome.AUTHENTICATION, Outcome.PAYMENT, Outcome.OVERLOADED])
+def test_the_provider_that_refuses_is_not_asked_for_a_handoff(outcome: Outcome) -> None:
+    bench = working(prefix=139_000).change(prefix_tokens=150_000, busy=False, result=Verdict(outcome, "who are you"))
+    assert bench.recorded == Record(outcome, "who are you", stays=True)
 
 
 def test_background_work_is_waited_for_and_then_left() -> None:
@@ -204,7 +206,7 @@ def test_work_that_was_done_before_the_stop_came_is_done() -> None:
     assert bench.recorded == Record(Outcome.RESULT, "done", stays=True)
 
 
-@pytest.mark.parametrize(("call", "outcome"), [("spent", Outcome.BUDGET), ("limited", Outcome.LIMITED)])
+@pytest.mark.parametrize(("call", "outcome"), [("spent", Outcome.BUDGET), ("capped", Outcome.SPEND), ("limited", Outcome.LIMITED)])
 def test_spent_and_limited_end_the_run_in_order_and_keep_the_session(call: str, outcome: Outcome) -> None:
     bench = working().change(**{call: "so"}).ends_turn(Verdict(Outcome.NO_RESULT, "broken off"))
     assert bench.recorded == Record(outcome, "so", stays=True)

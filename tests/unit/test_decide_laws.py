@@ -49,7 +49,7 @@ _VERDICTS = st.sampled_from(
     [DONE, *(Verdict(outcome, "so") for outcome in (Outcome.NO_RESULT, Outcome.REFUSED, Outcome.LIMITED, Outcome.BUDGET))]
 )
 _TOOLS = st.sampled_from([None, 1, 150_000, 99_999_999])
-_CALLS = st.sampled_from(["held", "stopped", "spent", "limited"])
+_CALLS = st.sampled_from(["held", "stopped", "spent", "capped", "limited"])
 
 _EVENTS = st.one_of(
     st.tuples(st.just("time"), _SPANS),

@@ -26,11 +26,11 @@ KIND = re.compile(r"[a-z]+\.[a-z-]+")
 def _settings() -> list[tuple[str, str, object]]:
     """Title of its section, name, default."""
     found: list[tuple[str, str, object]] = []
-    for shape in (HostConfig, MindConfig):
+    for shape, whose in ((HostConfig, " of the host"), (MindConfig, ":")):
         for name, field in shape.model_fields.items():
             table = field.annotation
             if isinstance(table, type) and issubclass(table, Settings):
-                found += [(f"### `[{name}]`", key, inner.default) for key, inner in table.model_fields.items()]
+                found += [(f"### `[{name}]`{whose}", key, inner.default) for key, inner in table.model_fields.items()]
             else:
                 found.append(("## config.toml", name, field.default))
     return found
@@ -117,7 +117,8 @@ def test_every_setting_is_documented_with_its_default(section: str, name: str, d
 
 
 def test_the_crash_points_page_has_exactly_the_named_ones() -> None:
-    named = set(re.findall(r"`((?:ear|heartbeat|persona|self|voice)\.[A-Za-z0-9-]+)`", WORDS[ROOT / "docs" / "crash-points.md"]))
+    organs = "ear|heartbeat|lease|persona|self|voice"
+    named = set(re.findall(rf"`((?:{organs})\.[A-Za-z0-9-]+)`", WORDS[ROOT / "docs" / "crash-points.md"]))
     assert named == set(POINTS)
 
 

@@ -1,13 +1,23 @@
 """`mind doctor` on homes that are broken in one place each: that place is named, with a way out, and nothing else is."""
 
 import json
+import os
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
+import trio
 
+from mind_body.cli.finding import Check
+from mind_body.cli.spend_checks import check_purse
 from mind_body.home import Home
+from mind_body.host.handover import open_stream_socket
+from mind_body.host.liveness import take_hold
+from mind_body.lease.ledger_file import open_ledger
 from mind_body.mind.store import open_mind
+from mind_body.model.lease_lines import Refused, render_line
+from tests import builders
 from tests.homes import call, make_home
 
 
@@ -72,6 +82,40 @@ def _encrypted_room(home: Home) -> None:
     mind.close()
 
 
+def _martian_zone(home: Home) -> None:
+    home.config_file.write_text('time_zone = "Europe/Berln"\n')
+
+
+def _beat_nowhere(home: Home) -> None:
+    _set(home, "beat = false", "beat = true")
+
+
+def _beat_where_she_is_not(home: Home) -> None:
+    _set(home, "beat = false", "beat = true")
+    _set(home, 'home_room = ""', 'home_room = "!garden:x"')
+
+
+def _no_ledger(home: Home) -> None:
+    home.ledger.parent.mkdir(parents=True)
+    home.ledger.write_bytes(b"no ledger" * 1000)
+
+
+def _lost_ledger(home: Home) -> None:
+    open_ledger(home.ledger, begin=True).close()
+    home.ledger.unlink()
+
+
+def _wrong_ledger(home: Home) -> None:
+    with closing(open_ledger(home.ledger, begin=True)) as ledger, ledger.write() as tx:
+        tx.execute("INSERT INTO total VALUES ('host', '', '', '2026-11-30', 70)")
+
+
+def _set(home: Home, default: str, value: str) -> None:
+    text = home.mind_file("ada").read_text()
+    assert f"# {default}" in text
+    home.mind_file("ada").write_text(text.replace(f"# {default}", value, 1))
+
+
 BROKEN = [
     (_corrupt, "ada: mind", "ada/mind.db", "mind restore ada"),
     (_newer, "ada: mind", "written by a newer mind-body", "mind restore ada"),
@@ -83,6 +127,12 @@ BROKEN = [
     (_misspelt_brake, "ada: brake and dial", "'held' or 'released'", "mind brake hold ada"),
     (_misspelt_prices, "prices", "did you mean `as_of`?", "prices.toml"),
     (_hot_dial, "ada: brake and dial", "heat", "mind dial ada"),
+    (_martian_zone, "configuration", "did you mean 'Europe/Berlin'?", "edit"),
+    (_beat_nowhere, "ada: scheduled wakes", "there is no home_room", "or switch beat off"),
+    (_beat_where_she_is_not, "ada: scheduled wakes", "not in her home room !garden:x", "invite @ada:mind.localhost"),
+    (_no_ledger, "ledger", "ledger.db", "put the ledger back"),
+    (_lost_ledger, "ledger", "is gone", "begin anew"),
+    (_wrong_ledger, "ledger", "differ by $0.00007", "put the ledger back"),
     (_encrypted_room, "ada: encrypted rooms", "Secrets", "Element"),
 ]
 
@@ -134,3 +184,101 @@ def test_an_empty_home_is_well(tmp_path: Path) -> None:
     home = make_home(tmp_path)
     assert all(check["ok"] for check in _checks(home).values())
     assert not (tmp_path / "home").exists(), "looking changes nothing"
+
+
+# -- the purse and her wakes -----------------------------------------------------------------------------------------------
+
+
+def test_a_lease_that_is_missing_beside_running_organs_is_named(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada")
+    assert _checks(home)["lease"]["ok"], "nothing runs yet"
+    hold = take_hold(home.lock_file("mouth"), "m")
+    assert hold is not None
+    check = _checks(home)["lease"]
+    hold.release()
+    assert (check["ok"], "it does not run, and the mouth does" in str(check["detail"])) == (False, True)
+    assert "mind up" in str(check["fix"])
+
+
+@pytest.mark.parametrize(("answer", "told"), [(None, "nobody answers at"), (b"hello\n", "is no lease"), (b"", "the other end")])
+async def test_a_lease_that_does_not_answer_as_one_is_named(tmp_path: Path, answer: bytes | None, told: str) -> None:
+    home = make_home(tmp_path)
+    check = await _ask_lease(home, answer)
+    assert (check.ok, told in check.detail) == (False, True)
+
+
+async def test_a_lease_that_answers_is_well(tmp_path: Path) -> None:
+    home = make_home(tmp_path)
+    check = await _ask_lease(home, render_line(Refused(kind="peer", reason="nobody")))
+    assert check.ok, check
+
+
+async def _ask_lease(home: Home, answer: bytes | None) -> Check:
+    hold = take_hold(home.lock_file("lease"), "l")
+    assert hold is not None
+
+    async def serve(stream: trio.SocketStream) -> None:
+        await stream.send_all(answer or b"")
+        await stream.aclose()
+
+    try:
+        async with trio.open_nursery() as nursery:
+            if answer is not None:
+                nursery.start_soon(trio.serve_listeners, serve, [open_stream_socket(home.lease_socket)])
+            lease, _ = await check_purse(home)
+            nursery.cancel_scope.cancel()
+    finally:
+        hold.release()
+    return lease
+
+
+@pytest.mark.parametrize(
+    ("spend", "told"),
+    [
+        ({"day_usd": 0.5}, "one run may cost $1.00, more than the day"),
+        ({"day_usd": 0.0}, "only what is free is called"),
+        ({"day_usd": 20.0, "month_usd": 10.0}, "a month's cap is below a day's"),
+        ({"day_usd": 60.0}, "all Minds together may spend less than she alone"),
+        ({"conversation_day_usd": 11.0}, "one conversation may cost more in a day"),
+    ],
+)
+def test_caps_that_are_odd_are_told_and_are_no_fault(tmp_path: Path, spend: dict[str, float], told: str) -> None:
+    check = _checks(make_home(tmp_path, "ada", released=True, spend=spend))["ada: caps"]
+    assert check["ok"]
+    assert told in str(check["detail"])
+    assert "[spend]" in str(check["fix"])
+
+
+def test_caps_as_they_come_are_not_odd(tmp_path: Path) -> None:
+    check = _checks(make_home(tmp_path, "ada", released=True))["ada: caps"]
+    assert (check["detail"], check["fix"]) == ("$10.00 a day, $100.00 a month", "")
+
+
+def test_a_home_room_that_she_is_in_is_well(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada", persona={"beat": True, "home_room": "!garden:x"})
+    with closing(open_mind(home.mind_db("ada"))) as mind, mind.write() as tx:
+        builders.insert_room(tx, "!garden:x", name="Garden")
+    check = _checks(home)["ada: scheduled wakes"]
+    assert (check["ok"], check["detail"]) == (True, "in Garden")
+
+
+@pytest.mark.parametrize(("operators", "told"), [([], "none"), (["@*:x"], "a glob alone"), (["@*:x", "@you:x"], "@you:x")])
+def test_whom_she_could_ask_is_told(tmp_path: Path, operators: list[str], told: str) -> None:
+    check = _checks(make_home(tmp_path, "ada", people={"operators": operators}))["ada: operators"]
+    assert (check["ok"], told in str(check["detail"])) == (True, True)
+    assert ("full id" in str(check["fix"])) == (len(operators) < 2)
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file to another user")
+def test_a_key_that_the_running_lease_cannot_read_is_named(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada", model={"provider": "openai", "base_url": "http://127.0.0.1:9/v1", "credential": "api-key"})
+    home.model_key("ada").write_text("k")
+    home.model_key("ada").chmod(0o600)
+    assert "ada: keys" not in _checks(home), "nobody can say who is to read it"
+    hold = take_hold(home.lock_file("lease"), "l")
+    assert hold is not None
+    assert _checks(home)["ada: keys"]["ok"]
+    os.chown(home.lock_file("lease"), 12_345, -1)
+    check = _checks(home)["ada: keys"]
+    hold.release()
+    assert (check["ok"], "the lease runs as 12345" in str(check["detail"])) == (False, True)

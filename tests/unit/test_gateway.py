@@ -11,7 +11,6 @@ import pytest
 import structlog.testing
 import trio
 
-from mind_body.errors import CredentialError
 from mind_body.log import Journal
 from mind_body.model.gateway import Gateway
 from mind_body.model.http import open_client
@@ -19,7 +18,8 @@ from mind_body.model.price_file import read_prices
 from mind_body.model.relay import Relay, Upstream
 from mind_body.model.seat import Grant, Seat
 from mind_body.model.session import Usage
-from mind_body.model.spend import Declined, Reserved
+from mind_body.model.spend import Declined
+from tests.fakes import RecordingPurse, lend, lend_nothing
 from tests.real.parts.messages_api import (
     Answer,
     CutOff,
@@ -37,20 +37,6 @@ REAL = "sk-real-0123456789"
 USAGE = {"input_tokens": 10, "output_tokens": 5}
 
 
-class FakePurse:
-    def __init__(self, declined: Declined | None = None) -> None:
-        self.declined = declined
-        self.reserved: list[tuple[str, int]] = []
-        self.settled: list[tuple[str, Usage, int]] = []
-
-    async def reserve(self, call_id: str, ceiling_micro_usd: int) -> Reserved | Declined:
-        self.reserved.append((call_id, ceiling_micro_usd))
-        return self.declined or Reserved()
-
-    async def settle(self, call_id: str, usage: Usage, cost_micro_usd: int) -> None:
-        self.settled.append((call_id, usage, cost_micro_usd))
-
-
 class Bed:
     """A gateway that runs, one seat, and the child's client."""
 
@@ -58,7 +44,7 @@ class Bed:
         self.gateway = gateway
         self.child = child
         self.seat = gateway.open_seat()
-        self.purse = FakePurse()
+        self.purse = RecordingPurse()
 
     def grant(self, call_id: str = "c1", *, whole_run: bool = False) -> Grant:
         self.seat.grant = Grant(call_id, self.purse, whole_run)
@@ -77,13 +63,9 @@ def api() -> Iterator[MessagesApi]:
         yield scripted
 
 
-def no_credential() -> str:
-    raise CredentialError("x.model-key does not exist")
-
-
 @asynccontextmanager
 async def opened(base_url: str, **changes: Any) -> AsyncIterator[Bed]:
-    fields: dict[str, Any] = {"kind": "api-key", "borrow": lambda: REAL} | changes
+    fields: dict[str, Any] = {"kind": "api-key", "borrow": lend(REAL)} | changes
     upstream = Upstream(base_url=base_url, prices=read_prices(), instance="claude:test", **fields)
     async with open_client(10) as client, httpx.AsyncClient(trust_env=False) as child, trio.open_nursery() as nursery:
         gateway = Gateway(Relay(upstream, client, Journal("persona", "ada")), Journal("persona", "ada"))
@@ -148,7 +130,7 @@ async def test_nothing_but_messages_and_their_counting_passes(api: MessagesApi) 
         await bed.ask(path="/v1/messages/count_tokens")
     assert [one.path for one in api.others] == ["/v1/messages/count_tokens"]
     assert api.others[0].headers["x-api-key"] == REAL
-    assert bed.purse.reserved == []
+    assert bed.purse.reserved == {}
 
 
 async def test_nothing_leaves_without_a_grant_and_the_cli_is_told_not_to_try_again(api: MessagesApi) -> None:
@@ -172,13 +154,13 @@ async def test_a_call_is_reserved_before_and_settled_after_by_what_was_metered(a
         plain = bed.grant("c2")
         await bed.ask("hi", stream=False)
     usage = Usage(uncached=10, output=5)
-    assert [call for call, _ in bed.purse.reserved] == ["c1", "c1.2", "c2"]
-    assert bed.purse.settled == [("c1", Usage(), 0), ("c1.2", usage, 105), ("c2", usage, 105)]
+    assert list(bed.purse.reserved) == ["c1", "c1.2", "c2"]
+    assert bed.purse.settled == {"c1": (Usage(), 0), "c1.2": (usage, 105), "c2": (usage, 105)}
     (passed,) = plain.passed
     assert (passed.status, passed.metered.usage, passed.cost_micro_usd) == (200, usage, 105)
     assert grant.passed[1].metered == passed.metered
     assert passed.metered.model == "claude-sonnet-4-5"
-    assert all(ceiling >= 105 for _, ceiling in bed.purse.reserved)
+    assert all(ceiling >= 105 for ceiling in bed.purse.reserved.values())
 
 
 @pytest.mark.parametrize("answer", [Structured({"say": []}), CutOff(), refusal()])
@@ -218,10 +200,11 @@ async def test_a_declined_call_is_not_sent(api: MessagesApi) -> None:
 
 
 async def test_a_credential_that_cannot_be_borrowed_is_told_apart_and_nothing_is_sent(api: MessagesApi) -> None:
-    async with opened(api.url, borrow=no_credential) as bed:
+    nothing = Declined("authentication", "x.model-key does not exist")
+    async with opened(api.url, borrow=lend_nothing(nothing)) as bed:
         grant = bed.grant()
         assert (await bed.ask()).status_code == 401
-    assert grant.passed[0].unauthorised == "x.model-key does not exist"
+    assert grant.passed[0].declined == nothing
     assert not api.requests
     assert not bed.purse.reserved
 
@@ -237,7 +220,7 @@ async def test_the_servers_errors_pass_as_they_are_and_cost_nothing(api: Message
     assert answer.status_code == 429
     assert answer.headers["anthropic-ratelimit-unified-reset"] == "1800000000"
     assert [one.status for one in grant.passed] == [529, 429]
-    assert bed.purse.settled == [("c1", Usage(), 0), ("c1.2", Usage(), 0)]
+    assert bed.purse.settled == {"c1": (Usage(), 0), "c1.2": (Usage(), 0)}
 
 
 async def test_an_answer_that_breaks_off_is_seen_to_break_off_and_counts_whole(api: MessagesApi) -> None:
@@ -249,8 +232,8 @@ async def test_an_answer_that_breaks_off_is_seen_to_break_off_and_counts_whole(a
         async with grant.passing:
             (passed,) = grant.passed
     assert passed.broken is not None
-    assert passed.cost_micro_usd == bed.purse.reserved[0][1]
-    assert bed.purse.settled == []
+    assert passed.cost_micro_usd == bed.purse.reserved["c1"]
+    assert bed.purse.settled == {}
 
 
 async def test_a_server_that_is_not_there_costs_nothing() -> None:
@@ -259,7 +242,7 @@ async def test_a_server_that_is_not_there_costs_nothing() -> None:
         assert (await bed.ask()).status_code == 502
     assert grant.passed[0].broken is not None
     assert not grant.passed[0].sent
-    assert bed.purse.settled == [("c1", Usage(), 0)]
+    assert bed.purse.settled == {"c1": (Usage(), 0)}
 
 
 async def test_an_answer_is_not_held_back(api: MessagesApi) -> None:
@@ -296,7 +279,7 @@ async def test_a_turn_that_is_given_up_breaks_off_what_still_passes(api: Message
             bed.seat.close_grant()
         gate.set()
     assert grant.passed[0].broken == "the turn was given up"
-    assert bed.purse.settled == []
+    assert bed.purse.settled == {}
 
 
 async def test_a_broken_prefix_is_a_line_in_the_journal_and_no_error(api: MessagesApi) -> None:
@@ -419,5 +402,5 @@ async def test_an_answer_that_the_child_hung_up_on_is_still_what_it_was_and_cost
             await trio.sleep(0.01)
         (passed,) = grant.passed
         assert (passed.broken, passed.metered.complete, passed.metered.stop_reason) == (None, True, "tool_use")
-        assert bed.purse.settled == [("c1", passed.metered.usage, passed.cost_micro_usd)]
+        assert bed.purse.settled == {"c1": (passed.metered.usage, passed.cost_micro_usd)}
         assert (await bed.ask()).status_code == 403, "the turn has had its answer"

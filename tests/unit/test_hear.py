@@ -160,8 +160,9 @@ def test_an_invite_in_the_first_sync_is_kept_and_what_follows_it_is_mail(mind: M
 def test_a_dm_with_a_third_member_is_a_room_for_ever_and_its_session_ends(mind: Mind) -> None:
     take(mind, None, joined=timeline([], joined=2, invited=0))
     direct = {"account_data": {"events": [{"type": "m.direct", "content": {BOB: [ROOM]}}]}}
-    take(mind, "s1", **direct)
+    taken = take(mind, "s1", **direct)
     assert the_room(mind).conversation == f"direct:{ROOM}"
+    assert taken.for_heartbeat, "a question may have waited for a direct room"
     with mind.write() as tx:
         texts = dict.fromkeys(
             ("provider", "model", "instructions", "instructions_digest", "schema_json", "schema_digest", "rehydration"), ""

@@ -15,6 +15,7 @@ import trio
 
 from mind_body.clock import now_ms
 from mind_body.control.files import read_control
+from mind_body.control.govern import SPREAD_MS
 from mind_body.heartbeat.look import Heartbeat
 from mind_body.home import Home
 from mind_body.host.liveness import take_hold
@@ -120,7 +121,7 @@ async def test_releasing_the_brake_or_turning_the_dial_ends_a_pause_that_an_oper
     release(scene.home, "ada", heat=0.5)
     await scene.look(NOW + 5_000)
     assert scene.live() is None, "a limit is nobody's to lift"
-    await scene.look(LATER)
+    await scene.look(LATER + SPREAD_MS)
     assert scene.live() is not None
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -15,12 +16,12 @@ import trio
 
 from mind_body.clock import now_ms
 from mind_body.host.liveness import read_holder
-from mind_body.host.poke import send_poke
+from mind_body.host.poke import open_poke_socket, send_poke
 from mind_body.mind.records import Run, RunKind
 from mind_body.mind.runs import open_run
 from mind_body.persona.opening import Nothing
-from tests.builders import hold
-from tests.persona_stage import CONVERSATION, Stage, saying
+from tests.builders import hold, insert_run
+from tests.persona_stage import CONVERSATION, ROOM, Stage, saying
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 20.0
@@ -36,9 +37,9 @@ class Process:
         self.answers.write_text(json.dumps(saying("Hello.")))
         self.children: list[subprocess.Popen[str]] = []
 
-    def open_run(self) -> Run:
+    def open_run(self, cause: str = "mention") -> Run:
         with self.stage.mind.write() as tx:
-            return open_run(tx, RunKind.PERSONA_TURN, [CONVERSATION], "mention", "a test", now_ms())
+            return open_run(tx, RunKind.PERSONA_TURN, [CONVERSATION], cause, "a test", now_ms())
 
     def start(self, crash_at: str = "") -> "subprocess.Popen[str]":
         command = [
@@ -66,8 +67,8 @@ class Process:
 def make(tmp_path: Path) -> Iterator[Callable[..., Process]]:
     made: list[Process] = []
 
-    def make_process(linger_s: float = 0) -> Process:
-        made.append(Process(tmp_path, f"[persona]\nlinger_s = {linger_s}"))
+    def make_process(linger_s: float = 0, toml: str = "") -> Process:
+        made.append(Process(tmp_path, f"[persona]\nlinger_s = {linger_s}\n{toml}"))
         return made[-1]
 
     yield make_process
@@ -144,6 +145,33 @@ def test_without_an_open_run_she_leaves_at_once(make: Callable[..., Process]) ->
     scene = make(linger_s=60)
     assert scene.start().wait(DEADLINE_S) == 0
     assert scene.asks() == []
+
+
+def test_a_scheduled_wake_is_one_turn_in_a_run_that_ends_and_the_heartbeat_is_poked_after_it(make: Callable[..., Process]) -> None:
+    scene = make(toml=f'beat = true\nhome_room = "{ROOM}"')
+    stage = scene.stage
+    scene.answers.write_text(json.dumps(saying("Good morning.") | {"urgency": 12, "tempo": 600}))
+    pokes = open_poke_socket(stage.home.heartbeat_socket)
+    run = scene.open_run("beat")
+    child = scene.start()
+    wait_until(lambda: stage.rows("SELECT * FROM pulse"))
+    wait_until(lambda: select.select([pokes], [], [], 0)[0])
+    assert child.wait(DEADLINE_S) == 0
+    pokes.close()
+    assert (stage.said(), scene.states(), stage.run(run).outcome) == (["Good morning."], ["replied"], "done")
+    assert [(row["urgency"], row["tempo_s"]) for row in stage.rows("SELECT * FROM pulse")] == [(12, 600)]
+
+
+def test_a_run_for_which_the_days_cap_is_reached_makes_no_call_and_says_why(make: Callable[..., Process]) -> None:
+    scene = make(toml="[spend]\nday_usd = 0.5")
+    stage = scene.stage
+    seqs = stage.hear("hello")
+    with stage.mind.write() as tx:
+        insert_run(tx, id="work", kind="self_run", ended_at=now_ms(), cost_micro_usd=500_000)
+    run = scene.open_run()
+    assert scene.start().wait(DEADLINE_S) == 0
+    assert (stage.run(run).outcome, stage.pending(), scene.asks(), stage.said()) == ("spend", seqs, [], [])
+    assert "$0.50 of the $0.50" in (stage.run(run).end_reason or "")
 
 
 def test_while_held_she_adopts_nothing(make: Callable[..., Process]) -> None:

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mind_body.mind.records import Pause, Session, TurnState
 from mind_body.model.session import Failed, Limited, Outcome, Refused, Reply, TurnResult, Unreadable, Usage
-from mind_body.persona.outcomes import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, answered_text, plan_pause, plan_tell
+from mind_body.persona.outcomes import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, answered_text, plan_pause
 from mind_body.persona.plan import RESERVE, Binding, Continue, Refresh, Resume, SessionFacts, ceiling_tokens, plan_session
-from tests.unit.test_prompt import NOW, make_heard
+from tests.unit.test_prompt import NOW
 
 BINDING = Binding("openai:http://x/v1", "m", "instructions", "schema")
 SESSION = Session(
@@ -81,7 +81,7 @@ def test_what_goes_on_always_fits_the_window_with_room_for_an_answer(prefix: int
 
 
 def test_a_limit_sleeps_until_its_reset_and_an_overload_waits_twice_as_long_each_time() -> None:
-    assert plan_pause(Limited(NOW + 9_000, "5 hours"), (), NOW) == Pause("limited", NOW + 9_000, "5 hours", 1)
+    assert plan_pause(Limited(NOW + 9_000, "5 hours"), (), NOW) == Pause("limited", NOW + 9_000, "5 hours", 1, NOW)
     pauses: list[Pause] = []
     waits = []
     for _ in range(12):
@@ -106,33 +106,20 @@ def test_what_only_the_operator_can_mend_is_tried_once_an_hour(kind: str) -> Non
 @pytest.mark.parametrize("outcome", [Reply("{}"), Unreadable("prose", ""), Refused("no"), Failed("held", None, "brake")])
 def test_an_answer_or_a_hold_is_no_pause(outcome: Outcome) -> None:
     assert plan_pause(outcome, (), NOW) is None
-    assert plan_tell(outcome, None, [make_heard()], NOW) == []
 
 
-def test_people_who_wait_are_told_once_per_room() -> None:
-    mail = [make_heard(1), make_heard(2), make_heard(3, room_id="!r2:example.org", thread="$t")]
-    limited = Limited(NOW + 3_600_000, "plan")
-    pause = plan_pause(limited, (), NOW)
-    told = plan_tell(limited, pause, mail, NOW)
-    assert [(one.key, one.room_id, one.thread, one.cause) for one in told] == [
-        ("limited", "!r1:example.org", None, "$e1"),
-        ("limited", "!r2:example.org", "$t", "$e3"),
-    ]
-    assert plan_tell(limited, pause, mail, NOW) == told, "the same cause, so the same notice"
-    assert plan_tell(Limited(NOW + 2_000, "burst"), pause, mail, NOW) == [], "over before a notice is read"
-
-
-def test_a_fault_is_told_at_its_third_time_and_a_refused_key_at_once() -> None:
-    fault = Failed("network", NOW + 1, "no route")
-    tells = []
+def test_a_cap_of_spending_is_a_pause_until_the_lease_opens_it_again_however_often_it_was_met() -> None:
     pauses: list[Pause] = []
-    for _ in range(3):
-        pause = plan_pause(fault, pauses, NOW)
-        assert pause is not None
+    for strikes in range(1, 12):
+        pause = plan_pause(Failed("spend", NOW + 20_000, "the day's cap"), pauses, NOW)
+        assert pause == Pause("spend", NOW + 20_000, "the day's cap", strikes, since=NOW)
         pauses = [pause]
-        tells.append(plan_tell(fault, pause, [make_heard()], NOW))
-    assert [len(one) for one in tells] == [0, 0, 1]
-    assert plan_tell(Failed("authentication", None, "401"), None, [make_heard()], NOW)[0].key == "unreachable"
+    unknown = plan_pause(Failed("spend", None, "the day's cap"), (), NOW)
+    assert unknown is not None
+    assert unknown.until == NOW + OPERATOR_WAIT_MS
+    past = plan_pause(Failed("spend", NOW - 1, "the day's cap"), (), NOW)
+    assert past is not None
+    assert past.until > NOW, "a clock ahead of the lease's is no reason to ask it without a pause"
 
 
 def test_what_a_session_goes_on_with_is_what_came_back_and_nothing_where_nothing_came() -> None:

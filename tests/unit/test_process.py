@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from mind_body.errors import ChildError
+from mind_body.errors import ChildError, StorageError
 from mind_body.host.process import Child, drain_lines, list_descendants, resident_mb, start_child
 
 ENV = {"PATH": os.defpath, "LANG": "C.UTF-8"}
@@ -86,6 +86,38 @@ async def test_sockets_are_handed_over_from_descriptor_3_on_in_the_manner_of_sys
         printed = await output_of(child)
         inodes = [os.fstat(one.fileno()).st_ino for one in names.values()]
     assert printed.decode().strip() == f"['mouth.socket', 'other.socket'] {inodes}"
+
+
+@pytest.mark.parametrize("sockets", [{}, {"poke": 0}, {"poke": 0, "stream": 0}])
+async def test_a_child_is_announced_before_its_program_begins_and_finds_nothing_of_that(
+    tmp_path: Path, sockets: dict[str, int]
+) -> None:
+    began, announced = tmp_path / "began", []
+
+    def announce(pid: int) -> None:
+        signal.sigtimedwait([], 0.2)  # long enough for a program that would not wait
+        announced.append((pid, began.exists()))
+
+    script = 'echo $$ >"$0"; exec ls /proc/self/fd'
+    child = start_child(["sh", "-c", script, str(began)], env=ENV, stdout="pipe", sockets=sockets, announce=announce)
+    assert announced == [(child.pid, False)]
+    assert len((await output_of(child)).split()) == 3 + len(sockets) + 1, "the listing's own"
+    assert began.read_text().strip() == str(child.pid)
+
+
+async def test_a_child_that_cannot_be_announced_never_runs(tmp_path: Path) -> None:
+    began, pids = tmp_path / "began", []
+
+    def announce(pid: int) -> None:
+        pids.append(pid)
+        raise StorageError("no room")
+
+    before = sorted(entry.name for entry in Path("/proc/self/fd").iterdir())
+    with pytest.raises(StorageError, match="no room"):
+        start_child(["touch", str(began)], env=ENV, stdout="pipe", announce=announce)
+    assert sorted(entry.name for entry in Path("/proc/self/fd").iterdir()) == before
+    assert not Path(f"/proc/{pids[0]}").exists(), "it is reaped"
+    assert not began.exists()
 
 
 async def test_several_tasks_may_wait_for_one_child() -> None:

@@ -192,3 +192,33 @@ def test_a_small_model_is_not_told_the_name_of_the_only_speaker_there_is() -> No
     direct = make_room(direct=True)
     assert render_input(TINY, make_scene([make_heard(body="hi\nthere")], rooms={direct.room_id: direct})) == "hi / there"
     assert render_input(TINY, make_scene([make_heard(body="hi\nthere")])) == "Bob: hi / there"
+
+
+def test_urgency_and_tempo_are_explained_in_a_sentence_each_to_a_mind_that_has_them() -> None:
+    with_them = render_instructions(ADA, [], "You are Ada.", ["say", "urgency", "tempo"])
+    without = render_instructions(ADA, [], "You are Ada.", ["say"])
+    assert [line.partition(":")[0] for line in set(with_them.split("\n")) - set(without.split("\n"))] in (
+        ['- "urgency"', '- "tempo"'],
+        ['- "tempo"', '- "urgency"'],
+    )
+    assert without == render_instructions(ADA, [], "You are Ada.", ["say"])
+
+
+def test_a_turn_tells_what_changed_then_what_she_costs_then_why_she_is_awake_then_what_was_said() -> None:
+    text = render_input(ADA, make_scene([make_heard()], new_rooms=[make_room()], burn="Spent: $1.00."))
+    assert re.findall(r"^# (.*)$", text, re.MULTILINE) == ["What changed", "What you cost", "Why you are awake", "What was said"]
+
+
+def test_a_scheduled_wake_says_so_and_how_long_nobody_spoke_and_that_silence_is_fine() -> None:
+    for silent_ms, told in (
+        (None, "spoken here yet"),
+        (5_000, "here for 1 min"),
+        (-9, "here for 1 min"),
+        (7_200_000, "here for 2 h"),
+    ):
+        scene = make_scene([], cause="beat", silent_ms=silent_ms)
+        for me in (ADA, TINY):
+            text = render_input(me, scene)
+            assert "This is a scheduled wake: nobody called you. Nobody has" in text
+            assert told in text
+            assert "Silence is fine" in text

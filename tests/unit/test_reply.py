@@ -2,12 +2,19 @@
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind_body.mind.asking_records import Pulse
+from mind_body.mind.wake_facts import Place
+from mind_body.persona.places import keep_back, place_of
+from mind_body.persona.pulse_acts import PULSE_ACTS, Wish, pulse_of
 from mind_body.persona.reply import React, Read, Say, Shown, Unread, named_messages, read_reply, reply_schema
+from mind_body.persona.work_acts import acts_of
+from tests.builders import NOW, make_config
 from tests.unit.test_prompt import make_heard, make_room
 
 ACTS = ("say", "react")
@@ -174,3 +181,101 @@ def test_the_schema_is_one_constant_that_names_no_room() -> None:
     assert set(reply_schema(("react",), small=False)["properties"]) == {"react"}
     assert reply_schema(ACTS, small=True)["properties"]["say"]["maxLength"] == 300
     assert "enum" not in json.dumps(schema)
+
+
+def wishing(**wish: object) -> Read:
+    found = read({"say": [say()], "react": []} | wish, acts=(*ACTS, *PULSE_ACTS))
+    assert isinstance(found, Read), found
+    assert found.say == (Say(ROOM, "hi", None, None),), "what is wrong with a wish costs nothing else"
+    return found
+
+
+def test_urgency_and_tempo_are_read() -> None:
+    assert wishing(urgency=700, tempo=900).wish == Wish(700, 900, voted=True)
+    assert wishing(urgency=0, tempo=None).wish == Wish(0, None, voted=True)
+    assert wishing().wish == Wish(), "an answer that is older than they are is an answer"
+    assert wishing().dropped == ()
+
+
+@pytest.mark.parametrize("bad", [-1, 1001, 7.5, "700", None, True, [], {}, 10**30])
+def test_an_urgency_that_cannot_be_used_costs_nothing_else(bad: object) -> None:
+    found = wishing(urgency=bad, tempo=900)
+    assert found.wish == Wish(None, 900, voted=True)
+    assert [reason.partition(" ")[0] for reason in found.dropped] == ["`urgency`"]
+
+
+@pytest.mark.parametrize("bad", [59, 86_401, 0, 900.5, "900", False, []])
+def test_a_tempo_that_cannot_be_used_costs_nothing_else(bad: object) -> None:
+    found = wishing(urgency=700, tempo=bad)
+    assert found.wish == Wish(700, None, voted=False)
+    assert [reason.partition(" ")[0] for reason in found.dropped] == ["`tempo`"]
+
+
+def test_what_she_does_not_say_of_it_stays_as_she_said_it_before() -> None:
+    before = Pulse("t1", 700, 900, NOW)
+    assert pulse_of(Wish(), before, "t2", NOW) is None
+    assert pulse_of(Wish(urgency=3), before, "t2", NOW) == Pulse("t2", 3, 900, NOW)
+    assert pulse_of(Wish(voted=True), before, "t2", NOW) == Pulse("t2", 700, None, NOW)
+    assert pulse_of(Wish(tempo_s=60, voted=True), None, "t2", NOW) == Pulse("t2", 0, 60, NOW)
+
+
+def test_the_schema_has_urgency_and_tempo_last_and_only_for_a_mind_with_scheduled_wakes() -> None:
+    assert acts_of(make_config()) == ("say", "react")
+    acts = acts_of(make_config(persona={"beat": True}, self={"enabled": True}))
+    schema = reply_schema(acts, small=False)
+    assert schema["required"] == list(schema["properties"]) == ["say", "react", "start_self_run", "tell_self", "urgency", "tempo"]
+    assert reply_schema(acts_of(make_config(persona={"beat": True})), small=True) == reply_schema((), small=True)
+    found = read({"say": [say()], "react": [], "urgency": 700}, acts=ACTS)
+    assert isinstance(found, Read)
+    assert (found.wish, found.dropped) == (Wish(), ("`urgency` is not among her acts",))
+
+
+def test_a_scheduled_wake_speaks_into_the_rooms_that_it_is_shown_and_is_not_asked_again_for_the_rest() -> None:
+    home = replace(SHOWN, rooms=[make_room()], mail=[], scheduled=True)
+    found = admitted({"say": [say("here"), say("there", room="r2"), say("nowhere", room="r9")], "react": []}, home)
+    assert [(one.room_id, one.text) for one in found.say] == [(ROOM, "here")]
+    assert len([reason for reason in found.dropped if "home room alone" in reason]) == 2
+    silent = admitted({"say": [say("there", room="r2")], "react": []}, home)
+    assert (silent.say, silent.kept_back, len(silent.dropped)) == ((), True, 1)
+    assert isinstance(read({"say": [{"room": "r1"}], "react": []}, home), Unread), "what cannot be read is still worth a repair"
+
+
+CONFIG = make_config(persona={"loop_turns": 3})
+
+
+def kept(say: Say, mail: list[Any], *, here: int, room: int) -> bool:
+    places = {place_of(say): Place(say.room_id, say.thread or "", here, room)}
+    found = keep_back(Read((say,)), places, mail, CONFIG)
+    assert found.kept_back == (not found.say) == bool(found.dropped)
+    return bool(found.say)
+
+
+def test_into_a_spent_place_nothing_is_said_unless_a_person_of_that_place_is_answered() -> None:
+    there = Say(ROOM, "hi", None, None)
+    bot, person = make_heard(7, person=False), make_heard(8)
+    assert kept(there, [], here=2, room=2)
+    assert not kept(there, [], here=3, room=3)
+    assert not kept(there, [], here=0, room=3), "a new thread for every message buys nothing"
+    assert kept(there, [bot], here=3, room=3), "the turn that is being taken was allowed, and is one of the three"
+    assert not kept(there, [bot], here=4, room=4)
+    assert kept(there, [bot, person], here=9, room=9)
+    assert not kept(there, [make_heard(8, thread="$t")], here=4, room=4), "a person elsewhere in the room is answered there"
+    assert not kept(there, [make_heard(9, room_id=OTHER.room_id)], here=3, room=3)
+
+
+@given(
+    st.lists(st.sampled_from([None, "$t"]), max_size=4),
+    st.lists(st.tuples(st.sampled_from([None, "$t"]), st.booleans()), max_size=4),
+    st.integers(0, 9),
+    st.integers(0, 9),
+)
+def test_keeping_back_only_ever_takes_away_and_never_an_answer_to_a_person(
+    threads: list[str | None], mail: list[tuple[str | None, bool]], here: int, room: int
+) -> None:
+    says = tuple(Say(ROOM, "hi", thread, None) for thread in threads)
+    batch = [make_heard(seq, thread=thread, person=person) for seq, (thread, person) in enumerate(mail, start=1)]
+    places = {place_of(one): Place(ROOM, one.thread or "", here, max(here, room)) for one in says}
+    found = keep_back(Read(says), places, batch, CONFIG)
+    assert len(found.say) + len(found.dropped) == len(says)
+    assert all(one in found.say for one in says if (one.thread, True) in mail)
+    assert found.say == says or max(here, room) >= 3

@@ -12,14 +12,14 @@ from mind_body.errors import ConfigError, SessionGone
 from mind_body.home import Home
 from mind_body.mind.follow_ups import admit_follow_up, open_self_run, read_follow_up, read_follow_up_of_run, read_open_follow_ups
 from mind_body.mind.handoffs import read_handoff
-from mind_body.mind.records import Run, RunKind, Session
-from mind_body.mind.runs import adopt_run, close_dead_run, live_run, read_pauses, read_run
+from mind_body.mind.records import Pause, Run, RunKind, Session
+from mind_body.mind.runs import adopt_run, close_dead_run, live_run, read_pauses, read_run, set_pause
 from mind_body.mind.sessions import open_session, read_open_session
 from mind_body.mind.steers import admit_steer
 from mind_body.mind.store import Mind
 from mind_body.mind.turning import SessionUse
 from mind_body.mind.work_records import Handoff, NewFollowUp
-from mind_body.model.session import Usage
+from mind_body.model.session import Failed, Limited, Usage
 from mind_body.self_run.actions import Outcome, Record, Why
 from mind_body.self_run.course import ChildNow, Course, Message
 from mind_body.self_run.ending import End, write_end
@@ -157,12 +157,47 @@ def test_work_that_came_to_nothing_is_open_again_with_what_is_on_record(mind: Mi
     assert work.id == run.follow_up_id
 
 
+def pauses(mind: Mind) -> dict[str, Pause]:
+    with mind.read() as tx:
+        return {pause.cause: pause for pause in read_pauses(tx)}
+
+
 def test_a_limit_holds_the_self_off_until_its_reset(mind: Mind) -> None:
     run = begin(mind)
-    assert write(mind, end_of(mind, run, Outcome.LIMITED, limit_until=NOW + 5_000))
+    assert write(mind, end_of(mind, run, Outcome.LIMITED, trouble=Limited(NOW + 5_000, "a limit")))
+    assert {cause: pause.until for cause, pause in pauses(mind).items()} == {"self-limited": NOW + 5_000}
+
+
+def test_a_cap_of_the_day_holds_the_self_off_until_it_opens_again_and_the_work_goes_on_then(mind: Mind) -> None:
+    run = begin(mind)
+    assert write(mind, end_of(mind, run, Outcome.SPEND, trouble=Failed("spend", NOW + 50_000, "her day is spent")))
+    assert pauses(mind)["self-spend"].until == NOW + 50_000
     with mind.read() as tx:
-        (pause,) = read_pauses(tx)
-    assert (pause.cause, pause.until) == ("self-limited", NOW + 5_000)
+        (work,) = read_open_follow_ups(tx)
+    assert work.continues == run.follow_up_id
+
+
+def test_a_refused_credential_holds_the_self_off_for_an_hour_or_until_somebody_mends_it(mind: Mind) -> None:
+    run = begin(mind)
+    assert write(mind, end_of(mind, run, Outcome.AUTHENTICATION, trouble=Failed("authentication", None, "401"), use=None))
+    found = pauses(mind)["self-authentication"]
+    assert (found.until - found.since, found.since) == (3_600_000, NOW + 1), "a file changed after it mends it"
+    with mind.read() as tx:
+        assert [work.id for work in read_open_follow_ups(tx)] == [run.follow_up_id]
+
+
+def test_troubles_in_a_row_wait_longer_each_time_and_an_answer_ends_all_of_them(mind: Mind) -> None:
+    overloaded = Failed("overloaded", NOW, "529")
+    for strikes, wait_ms in ((1, 5_000), (2, 10_000), (3, 20_000)):
+        assert write(mind, end_of(mind, begin(mind), Outcome.OVERLOADED, trouble=overloaded))
+        found = pauses(mind)["self-overloaded"]
+        assert (found.strikes, found.until - found.since) == (strikes, wait_ms)
+    with mind.write() as tx:
+        set_pause(tx, Pause("limited", NOW + 9, "her Persona's own"))
+    assert write(mind, end_of(mind, begin(mind), Outcome.INTERRUPTED))
+    assert "self-overloaded" in pauses(mind), "who stopped it has mended nothing"
+    assert write(mind, end_of(mind, begin(mind), answered=True))
+    assert set(pauses(mind)) == {"limited"}
 
 
 def test_work_that_a_person_stopped_is_over(mind: Mind) -> None:

@@ -20,14 +20,14 @@ from mind_body.model.lines import (
     User,
 )
 from mind_body.model.meter import Metered
-from mind_body.model.passage import TTL_1H_MS, TTL_5M_MS, Passed
-from mind_body.model.session import Usage
+from mind_body.model.passage import GIVEN_UP, TTL_1H_MS, TTL_5M_MS, Passed
+from mind_body.model.session import FAULT_WAIT_MS, NETWORK_WAIT_MS, OVERLOAD_WAIT_MS, Failed, Limited, Usage
 from mind_body.model.spend import Declined
 from mind_body.self_run.actions import EndSession, Interrupt, Outcome, Why, WriteFlush
 from mind_body.self_run.course import ChildNow, Course, Message, describe_tool
 from mind_body.self_run.ending import decide_fate
 from mind_body.self_run.facts import Standing
-from mind_body.self_run.figures import add_up, find_limit, find_spent
+from mind_body.self_run.figures import add_up, find_declined, find_limit, find_trouble
 from mind_body.self_run.launch import SelfLaunch, parse_binds, render_argv, render_env
 from mind_body.self_run.meter import Meter
 from mind_body.self_run.reuse import Binding, Bounds, Fresh, Idle, Keep, Opening, Resume, linger_ms, plan_opening
@@ -384,15 +384,60 @@ def test_figures_are_added_up_per_model_and_what_did_not_leave_is_no_request() -
     }
 
 
+def declined(kind: str, reason: str = "too much", until: int | None = None) -> Passed:
+    return Passed("c", declined=Declined(kind, reason, until), sent=False)  # type: ignore[arg-type]
+
+
 def test_a_bound_that_was_met_is_one_while_nothing_passed_after_it() -> None:
-    spent = Passed("c", declined=Declined("budget", "too much"), sent=False)
-    limited = Passed("c", 429, limit_until=NOW)
-    assert find_spent([passed(1), spent]) == "too much"
-    assert find_spent([spent, passed(1)]) is None
-    assert find_spent([Passed("c", declined=Declined("held", "held"), sent=False)]) is None
-    assert find_limit([passed(1), limited]) == NOW
-    assert find_limit([limited, passed(1)]) is None
-    assert (find_spent([]), find_limit([])) == (None, None)
+    limited = Passed("c", 429, again_at=NOW)
+    assert find_declined([passed(1), declined("budget")], "budget") == "too much"
+    assert find_declined([declined("budget"), passed(1)], "budget") is None
+    assert find_declined([declined("held")], "budget") is None
+    assert find_declined([declined("spend")], "spend") == "too much"
+    assert find_limit([passed(1), limited], NOW) == NOW
+    assert find_limit([passed(1), declined("limited", until=NOW + 9)], NOW) == NOW + 9
+    assert find_limit([limited, passed(1)], NOW) is None
+    assert (find_declined([], "held"), find_limit([], NOW)) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "newest", "kind", "until"),
+    [
+        (Outcome.LIMITED, Passed("c", 429, again_at=NOW + 9), "limited", NOW + 9),
+        (Outcome.LIMITED, declined("limited", until=NOW + 9), "limited", NOW + 9),
+        (Outcome.SPEND, declined("spend", until=NOW + 9), "spend", NOW + 9),
+        (Outcome.OVERLOADED, Passed("c", 529), "overloaded", NOW + OVERLOAD_WAIT_MS),
+        (Outcome.AUTHENTICATION, Passed("c", 401), "authentication", None),
+        (Outcome.AUTHENTICATION, declined("authentication"), "authentication", None),
+        (Outcome.PAYMENT, Passed("c", 402), "payment", None),
+        (Outcome.NO_RESULT, Passed("c", 500), "fault", NOW + FAULT_WAIT_MS),
+        (Outcome.NO_RESULT, declined("fault", until=NOW + 9), "fault", NOW + 9),
+        (Outcome.NO_RESULT, Passed("c", broken="no connection", sent=False), "network", NOW + NETWORK_WAIT_MS),
+        (Outcome.NO_RESULT, passed(1), None, None),
+        (Outcome.BUDGET, declined("budget"), None, None),
+        (Outcome.HELD, declined("held"), None, None),
+        (Outcome.RESULT, passed(1), None, None),
+        (Outcome.INTERRUPTED, Passed("c", 529), None, None),
+    ],
+)
+def test_what_a_run_ended_of_holds_up_the_next_one_where_that_would_meet_it_too(
+    outcome: Outcome, newest: Passed, kind: str | None, until: int | None
+) -> None:
+    found = find_trouble(outcome, [passed(1), newest, Passed("c", broken=GIVEN_UP)], None, NOW)
+    match found:
+        case None:
+            assert kind is None
+        case Limited():
+            assert (kind, until) == ("limited", found.until)
+        case Failed():
+            assert (found.kind, found.retry_at) == (kind, until)
+
+
+def test_a_limit_ends_when_the_cli_says_where_no_request_met_it() -> None:
+    words = "a limit of the plan, until 2027-01-15T08:00:09Z"
+    assert find_trouble(Outcome.LIMITED, [passed(1)], NOW + 9_000, NOW) == Limited(NOW + 9_000, words)
+    later = find_trouble(Outcome.LIMITED, [Passed("c", 429, again_at=NOW + 5)], NOW + 9_000, NOW)
+    assert later == Limited(NOW + 9_000, words)
 
 
 def test_work_that_a_person_stopped_is_over_and_work_that_stalled_is_tried_again() -> None:

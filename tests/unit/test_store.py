@@ -14,10 +14,12 @@ import pytest
 from mind_body.errors import MindFileError, StorageError
 from mind_body.mind import schema, store
 from mind_body.mind.outbox import admit_said, read_said
-from mind_body.mind.records import SaidKind
+from mind_body.mind.places import newest_seq, read_place
+from mind_body.mind.records import RunKind, SaidKind
 from mind_body.mind.runs import read_run
-from mind_body.mind.store import Mind, check_mind, open_mind
-from tests.builders import insert, insert_heard, insert_room, make_mind, make_new_said
+from mind_body.mind.store import Mind, Transaction, check_mind, open_mind
+from mind_body.mind.wakes import read_standing
+from tests.builders import WINDOW, insert, insert_heard, insert_room, insert_session, insert_turn, make_mind, make_new_said
 
 NEXT = schema.NEWEST + 1
 SECOND = (NEXT, "CREATE TABLE second (x INTEGER NOT NULL);\nINSERT INTO second VALUES (1);\n")
@@ -363,6 +365,58 @@ def test_a_mind_of_the_first_release_is_taken_over_whole_and_kept_as_it_was(path
     assert copy.execute("PRAGMA user_version").fetchone() == (1,)
     assert copy.execute("SELECT body FROM heard").fetchone() == ("dear",)
     copy.close()
+
+
+def test_a_mind_of_before_the_loop_budget_keeps_every_row_and_knows_where_people_spoke(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "MIGRATIONS", schema.MIGRATIONS[:2])
+        patch.setattr(store, "NEWEST", 2)
+        mind = open_mind(path, create=True)
+        with mind.write() as tx:
+            before = fill_second_release(tx)
+        mind.close()
+    mind = open_mind(path)
+    with mind.write() as tx:
+        for table, rows in before.items():
+            now = [dict(row) for row in tx.execute(f"SELECT * FROM {table}")]
+            assert [{name: row[name] for name in rows[0]} for row in now] == rows
+        words = [tuple(row) for row in tx.execute("SELECT room_id, thread, seq, at FROM spoke ORDER BY seq")]
+        assert words == [("!a", "$t", 3, 30), ("!b", "", 5, 50), ("!a", "", 6, 20)], "bots' and our own notes are nobody's word"
+        assert [row["person"] for row in tx.execute("SELECT person FROM heard ORDER BY seq")] == [1, 1, 1, 0, 1, 1, 1]
+        place, standing = read_place(tx, "!a", ""), read_standing(tx, RunKind.PERSONA_TURN, WINDOW)
+        assert (place.turns_here, place.turns_room, place.spoke_seq) == (0, 0, 6), "what was before is forgiven"
+        assert standing.silent_beats == 0
+        assert [run.id for run in standing.recent] == ["r"]
+        assert newest_seq(tx) == 7
+    mind.close()
+    assert check_mind(path) == "ok"
+    copy = sqlite3.connect(path.with_name("mind.db.before-3"))
+    assert copy.execute("PRAGMA user_version").fetchone() == (2,)
+    copy.close()
+
+
+def fill_second_release(tx: Transaction) -> dict[str, list[dict[str, object]]]:
+    """Rows as they were written then, and what reading them gave."""
+    insert_room(tx, "!a")
+    for thread, kind, room, at in [
+        (None, "m.text", "!a", 10), (None, "m.text", "!a", 15), ("$t", "m.text", "!a", 30), (None, "m.notice", "!a", 40),
+        (None, "m.emote", "!b", 50), (None, "m.text", "!a", 20), (None, "missed", "!a", 60),
+    ]:  # fmt: skip
+        insert_heard(tx, room, at=at, thread=thread, kind=kind, standing="context")
+    insert_session(tx)
+    insert(tx, "run", **(ONCE["run"] | {"cause": "beat"}))
+    insert(tx, "said", **ONCE["said"])
+    insert_turn(tx, "t", run_id="r", ended_at=2, cost_micro_usd=9)
+    insert(tx, "turn_heard", turn_id="t", seq=1, role="mail")
+    work = {"conversation": "open", "room_id": "!a", "asked_by": "@b", "brief": "dig", "workspace": "main", "state": "open"}
+    insert(tx, "follow_up", id="f", opened_at=1, campaign="spring", **work)
+    insert(tx, "pause", cause="limited", until=9, reason="x")
+    insert(tx, "reaction", event_id="$r", room_id="!a", target="$s", sender="@b", key="+", at=1)
+    tables = [row["name"] for row in tx.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
+    found = {table: [dict(row) for row in tx.execute(f"SELECT * FROM {table}")] for table in tables}
+    return {table: rows for table, rows in found.items() if rows}
 
 
 OPENS = """

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -24,7 +25,9 @@ from mind_body.control.effective import Control
 from mind_body.control.files import read_control
 from mind_body.errors import ConfigError, MindBodyError
 from mind_body.home import Home, directory_home, system_home
+from mind_body.host.handover import ask_line
 from mind_body.host.liveness import take_hold
+from mind_body.host.peers import Peer, read_peer
 from mind_body.host.poke import send_poke
 from mind_body.log import Journal
 from mind_body.settings import HostConfig
@@ -45,7 +48,10 @@ if deed == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 else:
     signal.signal(signal.SIGTERM, leave)
-assert os.environ["LISTEN_PID"] == str(os.getpid()) and os.environ["LISTEN_FDS"] == "1"
+names = os.environ["LISTEN_FDNAMES"].split(":")
+assert os.environ["LISTEN_PID"] == str(os.getpid()) and os.environ["LISTEN_FDS"] == str(len(names))
+assert names == (["poke", "stream"] if organ == "lease" else ["poke"])
+assert len(os.listdir("/proc/self/fd")) == 3 + len(names) + 1, "nothing else is handed on"
 poked = socket.socket(fileno=3)
 poked.setblocking(True)
 note("start")
@@ -65,7 +71,7 @@ class Yard:
     def __init__(self, root: Path) -> None:
         self.home: Home = make_home(root, "ada")
         self.diary = root / "diary"
-        self.deeds: dict[str, str] = {"mouth": "stay", "heartbeat": "stay", "persona": "once", "self": "once"}
+        self.deeds: dict[str, str] = {"lease": "stay", "mouth": "stay", "heartbeat": "stay", "persona": "once", "self": "once"}
 
     def command(self, _home: Home, organ: str, mind: str | None) -> Sequence[str]:
         who = f"{organ}@{mind}" if mind else organ
@@ -75,7 +81,7 @@ class Yard:
     async def up(self) -> AsyncIterator[None]:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(Organs(self.home, HOST, Journal("up"), self.command).run)
-            await self.until(lambda: self.count("mouth", "start") > 0 and self.count("heartbeat", "start") > 0)
+            await self.until(lambda: all(self.count(organ, "start") > 0 for organ in ("lease", "mouth", "heartbeat")))
             await self.until(lambda: self.home.persona_socket("ada").exists() and self.home.self_socket("ada").exists())
             yield
             nursery.cancel_scope.cancel()
@@ -122,7 +128,53 @@ async def test_daemons_start_at_once_and_a_persona_at_her_first_poke_which_she_t
         await yard.until(lambda: yard.count("heartbeat", "poke") == 1)
         assert send_poke(yard.home.persona_socket("ada")) is None
         await yard.until(lambda: yard.count("persona@ada", "poke") == 2)
-    assert yard.count("mouth", "term") == yard.count("heartbeat", "term") == 1
+    assert yard.count("mouth", "term") == yard.count("heartbeat", "term") == yard.count("lease", "term") == 1
+
+
+async def test_the_lease_ends_after_all_others_so_that_they_can_settle(yard: Yard) -> None:
+    yard.deeds["persona"] = "stay"
+    async with yard.up():
+        send_poke(yard.home.persona_socket("ada"))
+        await yard.until(lambda: yard.count("persona@ada", "start") == 1)
+    ends = [line[0] for line in yard.lines() if line[1] == "term"]
+    assert ends[-1] == "lease"
+    assert sorted(ends) == ["heartbeat", "lease", "mouth", "persona@ada"]
+    assert not yard.home.lease_socket.exists()
+
+
+async def test_a_half_is_registered_while_it_runs_and_forgotten_after_and_no_daemon_ever_is(yard: Yard) -> None:
+    yard.deeds["persona"] = "stay"
+    yard.home.peers_dir.mkdir(parents=True)
+    left = yard.home.peers_dir / "999999999"
+    left.write_text("{}")
+    async with yard.up():
+        assert not left.exists(), "of a process that nobody lived to forget"
+        send_poke(yard.home.persona_socket("ada"))
+        await yard.until(lambda: yard.count("persona@ada", "start") == 1)
+        pid = yard.newest("persona@ada")
+        assert read_peer(yard.home, pid) == Peer("persona", "ada")
+        assert [path.name for path in yard.home.peers_dir.iterdir()] == [str(pid)]
+        os.kill(pid, signal.SIGKILL)
+        await yard.until(lambda: not list(yard.home.peers_dir.iterdir()))
+
+
+async def test_a_half_that_cannot_be_registered_is_not_started_and_tried_again(yard: Yard) -> None:
+    yard.home.peers_dir.write_text("in the way")
+    async with yard.up():
+        send_poke(yard.home.persona_socket("ada"))
+        await trio.sleep(0.3)
+        assert yard.count("persona@ada", "start") == 0
+        yard.home.peers_dir.unlink()
+        await yard.until(lambda: yard.count("persona@ada", "start") == 1)
+
+
+async def test_a_question_to_the_lease_waits_for_it_while_it_is_away(yard: Yard) -> None:
+    async with yard.up():
+        os.kill(yard.newest("lease"), signal.SIGKILL)
+        with socket.socket(socket.AF_UNIX) as asker:
+            asker.connect(str(yard.home.lease_socket))
+            asker.send(b"a question")
+            await yard.until(lambda: yard.count("lease", "start") == 2)
 
 
 async def test_each_half_has_its_own_socket_and_a_self_starts_at_its_first_poke_alone(yard: Yard) -> None:
@@ -218,7 +270,7 @@ async def test_minds_come_and_go_while_it_runs(yard: Yard) -> None:
 
 
 async def test_it_ends_within_five_seconds_also_when_an_organ_will_not(yard: Yard) -> None:
-    yard.deeds |= {"mouth": "stubborn", "persona": "stubborn"}
+    yard.deeds |= {"lease": "stubborn", "mouth": "stubborn", "persona": "stubborn"}
     async with yard.up():
         send_poke(yard.home.persona_socket("ada"))
         await yard.until(lambda: yard.count("persona@ada", "start") == 1)
@@ -248,8 +300,8 @@ async def test_a_home_that_is_not_there_is_a_sentence(tmp_path: Path) -> None:
 
 
 async def test_its_organs_die_with_it_also_by_kill_9(yard: Yard) -> None:
-    """With the real heartbeat, which ties itself to its parent; the mouth has none of its own here."""
-    locks = [yard.home.lock_file("heartbeat"), yard.home.lock_file("up")]
+    """With the real heartbeat and lease, which tie themselves to their parent; the mouth has none of its own here."""
+    locks = [yard.home.lock_file("heartbeat"), yard.home.lock_file("lease"), yard.home.lock_file("up")]
     up = subprocess.Popen(
         [sys.executable, "-m", "mind_body", "--home", str(yard.home.root), "up"],
         stdout=subprocess.DEVNULL,
@@ -257,6 +309,9 @@ async def test_its_organs_die_with_it_also_by_kill_9(yard: Yard) -> None:
     )
     try:
         await yard.until(lambda: all(is_locked(path) for path in locks))
+        with trio.fail_after(10):
+            answer = await ask_line(yard.home.lease_socket, b"\n", 1000)
+        assert "which nobody registered" in str(answer), "the lease listens where `mind up` has bound"
     finally:
         up.kill()
         up.wait()

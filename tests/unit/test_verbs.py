@@ -11,7 +11,7 @@ import trio
 from click.testing import CliRunner
 
 from mind_body.cli.main import VERBS, cli, find_failure
-from mind_body.clock import now_ms
+from mind_body.clock import day_start, local_day, now_ms
 from mind_body.config import find_home
 from mind_body.control.effective import BrakeFile, Held, Released
 from mind_body.control.files import read_control, write_brake
@@ -19,15 +19,20 @@ from mind_body.errors import EXIT_OPERATOR, ConfigError, MatrixUnreachable, Stor
 from mind_body.host.liveness import take_hold
 from mind_body.host.poke import Pokes, open_poke_socket
 from mind_body.mind.acks import admit_ack
+from mind_body.mind.asking_records import Question
+from mind_body.mind.places import admit_turn_places, note_spoken
+from mind_body.mind.questions import admit_question, answer_question
 from mind_body.mind.records import RunKind
 from mind_body.mind.rooms import save_position
 from mind_body.mind.runs import adopt_run, live_run, open_run
-from mind_body.mind.store import open_mind
+from mind_body.mind.store import Transaction, open_mind
+from tests import builders
 from tests.homes import call, make_home
 
 STATUS_KEYS = {
     "name", "brake", "reason", "live_run", "pending", "unsent", "prefix_tokens", "ceiling_tokens", "spend_today_micro_usd", "units",
-    "pauses", "encrypted_rooms", "heard_until", "fault", "self_run", "waiting_work",
+    "pauses", "encrypted_rooms", "heard_until", "fault", "self_run", "waiting_work", "spend_month_micro_usd", "day_cap_micro_usd",
+    "month_cap_micro_usd", "open_questions", "spent_places",
 }  # fmt: skip
 DEADLINE_S = 20.0
 
@@ -44,7 +49,7 @@ def test_the_list_of_verbs_fits_a_small_terminal_and_imports_none_of_them() -> N
         "import sys; from click.testing import CliRunner; from mind_body.cli.main import cli; "
         "told = CliRunner().invoke(cli, ['--help'], terminal_width=80).output; "
         "assert '...' not in told.partition('Commands:')[2] and max(map(len, told.splitlines())) <= 80, told; "
-        "sys.exit(any(name in sys.modules for name in ('trio', 'httpx', 'mind_body.cli.show')))"
+        "sys.exit(any(name in sys.modules for name in ('trio', 'httpx', 'mind_body.cli.status')))"
     )
     assert os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", script]) == 0
 
@@ -124,6 +129,11 @@ def test_a_directory_that_may_not_be_written_is_a_sentence(tmp_path: Path) -> No
     assert len(told.stderr.splitlines()) <= 4
 
 
+def _insert_turn(tx: Transaction, turn_id: str, **columns: int) -> None:
+    run, session = builders.insert_run(tx), builders.insert_session(tx, f"session-of-{turn_id}", conversation=f"room:{turn_id}")
+    builders.insert_turn(tx, turn_id, run_id=run, session_id=session, **columns)
+
+
 # -- status and history ----------------------------------------------------------------------------------------------------
 
 
@@ -133,7 +143,61 @@ def test_status_has_its_documented_keys(tmp_path: Path) -> None:
     mind = told["minds"][0]
     assert (mind["name"], mind["brake"], mind["pending"], mind["live_run"]) == ("ada", "held", 0, None)
     assert "new: read her files" in mind["reason"]
-    assert mind["units"] == {"mouth": "stopped", "heartbeat": "stopped", "persona": "idle", "self": "idle"}
+    daemons = {"mouth": "stopped", "heartbeat": "stopped", "lease": "stopped"}
+    assert mind["units"] == {**daemons, "persona": "idle", "self": "idle"}
+    assert (mind["day_cap_micro_usd"], mind["month_cap_micro_usd"], mind["spent_places"]) == (10_000_000, 100_000_000, [])
+
+
+def test_status_says_what_was_spent_in_the_operators_day_against_the_caps(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada", spend={"day_usd": 2.0})
+    home.config_file.write_text('time_zone = "Pacific/Kiritimati"\n')
+    midnight = day_start(now_ms(), "Pacific/Kiritimati")
+    mind = open_mind(home.mind_db("ada"))
+    with mind.write() as tx:
+        _insert_turn(tx, "t1", ended_at=midnight, cost_micro_usd=1_500_000)
+        _insert_turn(tx, "t2", ended_at=midnight - 1, cost_micro_usd=70_000_000)
+    told = json.loads(call(home, "status", "--json").stdout)["minds"][0]
+    assert told["spend_today_micro_usd"] == 1_500_000
+    assert "$1.50/$2.00" in call(home, "status").stdout
+    with mind.write() as tx:
+        _insert_turn(tx, "t3", ended_at=midnight + 1, cost_micro_usd=500_000)
+    assert "ada has spent what she may in a day: $2.00/$2.00; again" in call(home, "status").stdout
+    with mind.write() as tx:
+        admit_question(tx, Question("q", "purse", f"day:{local_day(midnight, 'Pacific/Kiritimati')}", "spent", 1, None, None))
+    assert json.loads(call(home, "status", "--json").stdout)["minds"][0]["open_questions"] == 1
+    assert "a question waits for an operator's answer (`mind questions ada`)" in call(home, "status").stdout
+    with mind.write() as tx:
+        answer_question(tx, "q", "reopen", "op", 2)
+    mind.close()
+    assert "$2.00/$4.00" in call(home, "status").stdout
+    assert "has spent what she may" not in call(home, "status").stdout
+
+
+def test_status_names_the_places_where_bots_are_answered_no_more(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada", persona={"loop_turns": 2})
+    mind = open_mind(home.mind_db("ada"))
+    with mind.write() as tx:
+        for room in ("!bots:x", "!threads:x"):
+            builders.insert_room(tx, room)
+        for number, (room, thread) in enumerate([("!bots:x", ""), ("!bots:x", "$t"), ("!threads:x", "$t"), ("!threads:x", "$t")]):
+            _insert_turn(tx, f"t{number}")
+            admit_turn_places(tx, f"t{number}", [(room, thread)])
+        note_spoken(tx, "!threads:x", "$another", 1, 1)
+    told = json.loads(call(home, "status", "--json").stdout)["minds"][0]
+    assert told["spent_places"] == [{"room": "!bots:x", "thread": None}, {"room": "!threads:x", "thread": "$t"}]
+    assert "answers no bots until a person speaks there: !bots:x and !threads:x" in call(home, "status").stdout
+    with mind.write() as tx:
+        note_spoken(tx, "!threads:x", "$t", 2, 1)
+        note_spoken(tx, "!bots:x", None, 2, 1)
+    mind.close()
+    assert json.loads(call(home, "status", "--json").stdout)["minds"][0]["spent_places"] == [], "a person spoke there"
+
+
+def test_a_host_file_that_cannot_be_used_is_named_and_status_is_shown_all_the_same(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada")
+    home.config_file.write_text('time_zone = "Mars"\n')
+    told = call(home, "status")
+    assert (told.exit_code, "names no time zone" in told.stderr, "ada" in told.stdout) == (0, True, True)
 
 
 def test_a_brake_that_holds_by_its_file_is_not_told_to_be_released(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Wakes from mail to end with a real mind file, in any order: hearing, looking, adopting, dying, holding, time passing."""
+"""Wakes from mail to end with a real mind file, in any order: hearing, looking, adopting, dying, holding, pauses, time passing."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -7,11 +7,12 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from mind_body.control.govern import MENDABLE, SPREAD_MS
 from mind_body.heartbeat.launch import Launcher
 from mind_body.host.liveness import Hold, take_hold
 from mind_body.log import Journal
-from mind_body.mind.records import Run, RunKind
-from mind_body.mind.runs import adopt_run, charge_run, end_run, live_run
+from mind_body.mind.records import Pause, Run, RunKind
+from mind_body.mind.runs import adopt_run, charge_run, end_run, live_run, read_pauses, set_pause
 from mind_body.mind.store import open_mind
 from mind_body.settings import HostConfig
 from tests.builders import NOW, hold, insert_heard, insert_room, make_config, make_home, release
@@ -19,8 +20,9 @@ from tests.builders import NOW, hold, insert_heard, insert_room, make_config, ma
 HOST = HostConfig(start_grace_s=2.0, restart_min_s=0.5, restart_max_s=4.0)
 CONFIG = make_config()
 KIND = RunKind.PERSONA_TURN
-LONGEST_MS = 2000 + 4000 + 5000
-"""Grace, back-off and debounce: mail never waits longer for a run to be opened, once nothing forbids it."""
+PAUSE_MS = 10_000
+LONGEST_MS = 2000 + 4000 + 5000 + PAUSE_MS + SPREAD_MS
+"""Grace, back-off, debounce and a pause: mail never waits longer for a run to be opened, once nothing forbids it."""
 
 
 class WakeLives(RuleBasedStateMachine):
@@ -57,7 +59,15 @@ class WakeLives(RuleBasedStateMachine):
             return int(tx.execute("SELECT count(*) FROM heard WHERE state = 'pending'").fetchone()[0])
 
     def look(self) -> None:
+        before, until = self.live(), self.paused_until()
         self.launcher.look(self.mind, CONFIG, self.now)
+        after = self.live()
+        if after is not None and (before is None or before.id != after.id):
+            assert until <= self.now, "nothing is opened in a pause that no operator ends"
+
+    def paused_until(self) -> int:
+        with self.mind.read() as tx:
+            return max((one.until for one in read_pauses(tx) if one.cause not in MENDABLE), default=0)
 
     @rule()
     def hear(self) -> None:
@@ -84,6 +94,12 @@ class WakeLives(RuleBasedStateMachine):
     def the_brake_is_turned(self) -> None:
         self.held = not self.held
         hold(self.home, "ada") if self.held else release(self.home, "ada")
+        self.look()
+
+    @rule(cause=st.sampled_from(["limited", "overloaded", "fault", "spend"]), ms=st.integers(1, PAUSE_MS))
+    def a_pause_begins(self, cause: str, ms: int) -> None:
+        with self.mind.write() as tx:
+            set_pause(tx, Pause(cause, self.now + ms, "a test", since=self.now))
         self.look()
 
     @precondition(lambda self: self.persona is None)

@@ -11,12 +11,16 @@ from typing import Any
 
 import pytest
 
+from mind_body.heartbeat.breaker import FLUSHES_MAX
 from mind_body.heartbeat.look import Heartbeat
 from mind_body.host.liveness import take_hold
 from mind_body.host.poke import Pokes, open_poke_socket
+from mind_body.mind.asking_records import Answer, Question
+from mind_body.mind.campaigns import close_campaign, open_campaign, read_campaign
 from mind_body.mind.follow_ups import admit_follow_up, read_follow_up
 from mind_body.mind.handoffs import read_handoff
 from mind_body.mind.outbox import admit_said, mark_sent
+from mind_body.mind.questions import answer_question, read_questions
 from mind_body.mind.reactions import admit_reaction
 from mind_body.mind.records import Pause, Run, RunKind
 from mind_body.mind.runs import adopt_run, end_run, live_run, recent_runs, set_pause
@@ -25,12 +29,13 @@ from mind_body.mind.steers import admit_steer, mark_given, read_queued_steers
 from mind_body.mind.store import open_mind
 from mind_body.mind.work_records import FATES, FollowUp, Progress, Reaction, SelfRunEnd
 from mind_body.settings import HostConfig
-from tests.builders import NOW, hold, insert_room, make_home, make_new_said, release
+from tests.builders import NOW, OPERATOR, hold, insert, insert_room, make_campaign, make_home, make_new_said, release
 from tests.unit.test_heartbeat import Notes
 from tests.unit.test_work import BOB, CONVERSATION, ROOM, make_work
 
 HOST = HostConfig(start_grace_s=2.0, restart_min_s=0.5, restart_max_s=8.0)
-TOML = '[people]\nmay_start = ["@bob:example.org"]\n[self]\nenabled = true\n'
+TOML = f'[people]\noperators = ["{OPERATOR}"]\nmay_start = ["@bob:example.org"]\n[self]\nenabled = true\n'
+DM = "!dm:example.org"
 DAY = 24 * 3_600_000
 
 
@@ -93,10 +98,35 @@ class Yard:
         with self.mind.write() as tx:
             assert end_self_run(tx, run, "gone", SelfRunEnd(outcome, "a test", "text", FATES[outcome]), now)
 
-    def said(self) -> list[tuple[str, str | None]]:
+    def said(self, room_id: str = ROOM) -> list[tuple[str, str | None]]:
         with self.mind.read() as tx:
-            rows = tx.execute("SELECT content, thread FROM said WHERE kind = 'notice' ORDER BY place").fetchall()
+            rows = tx.execute(
+                "SELECT content, thread FROM said WHERE kind = 'notice' AND room_id = ? ORDER BY place", (room_id,)
+            ).fetchall()
         return [(json.loads(row["content"])["body"], row["thread"]) for row in rows]
+
+    def operators_room(self, membership: str = "join") -> None:
+        with self.mind.write() as tx:
+            insert_room(tx, DM, conversation=f"direct:{DM}", direct=1)
+            insert(tx, "member", room_id=DM, user_id=OPERATOR, membership=membership)
+
+    def questions(self) -> list[Question]:
+        with self.mind.read() as tx:
+            return read_questions(tx)
+
+    def answer(self, answer: Answer) -> None:
+        with self.mind.write() as tx:
+            assert answer_question(tx, self.questions_in(tx)[0].id, answer, OPERATOR, NOW)
+
+    def questions_in(self, tx: Any) -> list[Question]:
+        return [one for one in read_questions(tx) if one.answer is None]
+
+    async def come_to_nothing(self, times: int, now: int = NOW, outcome: str = "died") -> int:
+        for _ in range(times):
+            await self.look(now)
+            self.end(outcome, now)
+            now += 60_000
+        return now
 
     def close(self) -> None:
         self.heartbeat.close()
@@ -238,28 +268,166 @@ async def test_nobody_is_told_of_a_run_that_nobody_saw_begin(yard: Yard) -> None
     assert yard.said() == []
 
 
-async def test_m4_after_three_runs_that_came_to_nothing_it_is_given_up_and_its_thread_told_once(yard: Yard) -> None:
-    work = yard.ask()
-    now = NOW
-    for _ in range(3):
+async def test_m4_after_three_runs_that_came_to_nothing_its_operators_are_asked_once_and_it_stays_open(yard: Yard) -> None:
+    yard.operators_room()
+    work, now = yard.ask(), NOW
+    now = await yard.come_to_nothing(3)
+    yard.mouth.drain()
+    for _ in range(10):
+        yard.heartbeat.close()
+        yard.heartbeat = Heartbeat(yard.home, HOST, yard.notes)  # started anew
         await yard.look(now)
-        yard.begin()
-        yard.end("died", now)
-        now += 60_000
+        now += DAY
+    assert (yard.live(), yard.work(work).state) == (None, "open")
+    (question,) = yard.questions()
+    assert (question.kind, question.about, question.room_id) == ("breaker", f"work:{work.id}", DM)
+    ((body, _),) = yard.said(DM)
+    assert question.text in body
+    assert "reopen" in body
+    assert yard.said() == [], "the people of the room have nothing to decide"
+    assert yard.mouth.drain()
+    assert yard.notes.kinds().count("question.asked") == 1
+
+
+async def test_what_is_reopened_has_three_tries_again_and_then_is_asked_about_anew(yard: Yard) -> None:
+    yard.operators_room()
+    yard.ask()
+    now = await yard.come_to_nothing(3)
+    await yard.look(now)
+    yard.answer("reopen")
+    now = await yard.come_to_nothing(3, now)
+    await yard.look(now)
+    await yard.look(now + DAY)
+    assert yard.outcomes() == ["died"] * 6
+    assert [one.answer for one in yard.questions()] == [None, "reopen"]
+    assert len(yard.said(DM)) == 2
+
+
+async def test_what_is_retired_is_dropped_and_its_thread_told_once(yard: Yard) -> None:
+    yard.operators_room()
+    work = yard.ask()
+    await yard.look()
+    yard.begin()
+    yard.end("died")
+    now = await yard.come_to_nothing(2, NOW + 60_000)
+    await yard.look(now)
+    yard.answer("retire")
     await yard.look(now)
     await yard.look(now + DAY)
     assert (yard.live(), yard.work(work).state) == (None, "dropped")
     assert [("3 times" in body, thread) for body, thread in yard.said()] == [(True, "$root")]
-    assert "work.dropped" in yard.notes.kinds()
+    assert yard.notes.kinds().count("work.dropped") == 1
 
 
-async def test_a_flushed_run_is_taken_up_again_at_once_and_for_ever(yard: Yard) -> None:
+async def test_a_question_waits_on_record_until_there_is_a_room_to_ask_it_in(yard: Yard) -> None:
     yard.ask()
-    for _ in range(6):
+    now = await yard.come_to_nothing(3)
+    yard.mouth.drain()
+    await yard.look(now)
+    assert [one.room_id for one in yard.questions()] == [None]
+    assert yard.mouth.drain(), "who makes the room"
+    yard.operators_room(membership="invite")
+    await yard.look(now + 1)
+    await yard.look(now + 2)
+    assert [one.room_id for one in yard.questions()] == [DM]
+    assert len(yard.said(DM)) == 1
+
+
+@pytest.mark.parametrize("room", [{"membership": "left"}, {"encrypted": 1}, {"conversation": "room:!dm"}])
+async def test_nothing_is_asked_where_no_operator_reads_it(yard: Yard, room: dict[str, Any]) -> None:
+    with yard.mind.write() as tx:
+        insert_room(tx, DM, **({"conversation": f"direct:{DM}"} | room))
+        insert(tx, "member", room_id=DM, user_id=OPERATOR, membership="join")
+        insert_room(tx, "!bob:example.org", conversation="direct:!bob:example.org", invited_by=BOB)
+    yard.ask()
+    await yard.look(await yard.come_to_nothing(3))
+    assert [one.room_id for one in yard.questions()] == [None]
+    assert yard.said(DM) == yard.said("!bob:example.org") == []
+
+
+async def test_work_of_a_campaign_is_asked_about_together_and_retiring_closes_it(yard: Yard) -> None:
+    yard.operators_room()
+    with yard.mind.write() as tx:
+        open_campaign(tx, make_campaign("spring"))
+    works = [yard.ask(campaign="spring") for _ in range(2)]
+    other = yard.ask()
+    await yard.look()
+    yard.end("died")
+    await yard.look()
+    yard.end("died")
+    await yard.look(NOW + 100)
+    yard.end("result", NOW + 100)
+    assert yard.work(other).state == "done"
+    await yard.look(NOW + 60_000)
+    yard.end("died", NOW + 60_000)
+    await yard.look(NOW + DAY)
+    (question,) = yard.questions()
+    assert question.about == "campaign:spring"
+    yard.answer("retire")
+    await yard.look(NOW + DAY)
+    with yard.mind.read() as tx:
+        campaign = read_campaign(tx, "spring")
+    assert campaign is not None
+    assert campaign.closed_at is not None
+    assert yard.live() is None
+    assert [yard.work(one).state for one in works] == ["open", "open"]
+    assert "the campaign spring is closed" in yard.notes.lines[-1][1]
+
+
+async def test_work_of_a_closed_campaign_is_skipped_with_that_reason_told_once(yard: Yard) -> None:
+    with yard.mind.write() as tx:
+        open_campaign(tx, make_campaign("spring"))
+        close_campaign(tx, "spring", NOW)
+    yard.ask(campaign="spring")
+    for step in range(3):
+        await yard.look(NOW + step)
+    assert yard.live() is None
+    told = [sentence for kind, sentence, _ in yard.notes.lines if kind == "work.skipped"]
+    assert told == ["1 piece of work waits: the campaign spring is closed."]
+
+
+async def test_a_flushed_run_is_taken_up_again_at_once_and_flushes_without_an_end_are_asked_about(yard: Yard) -> None:
+    yard.operators_room()
+    yard.ask()
+    for _ in range(FLUSHES_MAX):
         await yard.look()
         yard.end("flushed")
     await yard.look()
-    assert yard.outcomes() == ["flushed"] * 6
+    assert yard.outcomes() == ["flushed"] * FLUSHES_MAX
+    assert yard.live() is None
+    (question,) = yard.questions()
+    assert f"last {FLUSHES_MAX} runs only handed off" in question.text
+    yard.answer("reopen")
+    await yard.look()
+    assert yard.live() is not None
+
+
+async def test_a_cap_of_spending_holds_work_off_asks_once_and_reopening_goes_on(yard: Yard) -> None:
+    yard.operators_room()
+    with yard.mind.write() as tx:
+        insert(
+            tx,
+            "run",
+            id="dear",
+            kind="self_run",
+            conversations="[]",
+            cause="request",
+            reason="",
+            opened_at=NOW,
+            ended_at=NOW,
+            outcome="result",
+            cost_micro_usd=10_000_000,
+        )
+        set_pause(tx, Pause("self-spend", NOW + 3_600_000, "the cap of the day", since=NOW))
+    yard.ask()
+    for step in range(3):
+        await yard.look(NOW + step)
+    assert yard.live() is None
+    (question,) = yard.questions()
+    assert (question.kind, question.about.partition(":")[0]) == ("purse", "day")
+    assert len(yard.said(DM)) == 1
+    yard.answer("reopen")
+    await yard.look(NOW + 9)
     assert yard.live() is not None
 
 
@@ -360,3 +528,20 @@ async def test_a_heartbeat_that_dies_around_the_claim_leaves_all_of_it_or_nothin
     await yard.look()
     assert yard.run().follow_up_id == work.id
     assert yard.pokes.drain()
+
+
+async def test_a_heartbeat_that_dies_after_a_question_is_committed_has_asked_it_and_asks_it_once(yard: Yard) -> None:
+    yard.operators_room()
+    yard.ask()
+    now = await yard.come_to_nothing(3)
+    root = str(yard.home.root)
+    died = subprocess.run(
+        [sys.executable, "-c", CLAIMS, root, "heartbeat.asked", str(now)],
+        cwd=Path(__file__).parents[2],
+        env=os.environ,
+        check=False,
+    )
+    assert died.returncode == -signal.SIGKILL
+    await yard.look(now)
+    assert [one.room_id for one in yard.questions()] == [DM]
+    assert len(yard.said(DM)) == 1

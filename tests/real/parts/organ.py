@@ -5,15 +5,21 @@ import subprocess
 import sys
 from pathlib import Path
 
+from mind_body.config import find_home
+from mind_body.host.peers import register_peer
 from tests.real.parts.scene import bare_environment
 from tests.real.parts.synapse import die_with_parent
 
 
 class Organ:
-    """`mind organ WHICH` over a home, for one Mind where it is a half; started, killed and started again by the test."""
+    """`mind organ WHICH` over a home, for one Mind where it is a half; started, killed and started again by the test.
+
+    A half is registered as one, as `mind up` does it; the lease that it asks is the test's (parts/lease.py).
+    """
 
     def __init__(self, which: str, directory: Path, mind: str = "") -> None:
         self.which = which
+        self.mind = mind
         self.whose = ["--mind", mind] if mind else []
         self.directory = directory
         self.log = directory / f"{which}.log"
@@ -33,6 +39,8 @@ class Organ:
                 env=environment,
                 preexec_fn=die_with_parent,  # noqa: PLW1509 - one prctl, no lock
             )
+        if self.mind:
+            register_peer(find_home(str(self.directory)), self.process.pid, self.which, self.mind)
 
     def stop(self) -> int:
         """SIGTERM; its exit code. It must be gone within 5 s."""

@@ -1,6 +1,7 @@
 """Wiring: the organ that works over the real `claude` CLI and the scripted Messages API, without homeserver and heartbeat.
 
-The test claims work as the heartbeat does, serves it in this process (`bed.serve()`), and reads what is on record.
+A real lease is beside it, and this process is her Self before it. The test claims work as the heartbeat does, serves it in this
+process (`bed.serve()`), and reads what is on record.
 """
 
 import contextlib
@@ -15,7 +16,9 @@ import pytest
 import trio
 
 from mind_body.clock import now_ms
+from mind_body.config import find_home
 from mind_body.home import Home
+from mind_body.host.peers import register_peer
 from mind_body.host.poke import send_poke
 from mind_body.host.process import list_descendants
 from mind_body.host.secrets import write_secret
@@ -27,6 +30,7 @@ from mind_body.mind.store import Mind, open_mind
 from mind_body.mind.work_records import NewFollowUp
 from mind_body.self_run import main
 from tests.builders import insert_room, make_home, release
+from tests.real.parts.lease import start_lease
 from tests.real.parts.messages_api import MessagesApi, Request
 from tests.real.parts.organ import Organ
 
@@ -39,10 +43,8 @@ NAME = "ada"
 class SelfBed:
     """One Mind whose Self is before a scripted API."""
 
-    def __init__(self, root: Path, api: MessagesApi, **settings: Any) -> None:
+    def __init__(self, root: Path, api: MessagesApi, *, leased: bool = True, **settings: Any) -> None:
         self.api = api
-        self._others = frozenset(list_descendants(os.getpid()))
-        """What this process had already: a homeserver of the session's is not the organ's."""
         values = {
             "enabled": True,
             "model": "claude-sonnet-4-5",
@@ -53,12 +55,18 @@ class SelfBed:
         }
         table = "\n".join(f"{key} = {json.dumps(value)}" for key, value in values.items())
         toml = f'[people]\noperators = ["{OPERATOR}"]\n[self]\n{table}\n'
-        self.home: Home = make_home(root, NAME, toml=toml, host='log_format = "json"\n')
+        make_home(root, NAME, toml=toml, host='log_format = "json"\n')
+        self.home: Home = find_home(str(root))
+        self.home.run.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_secret(self.home.credentials / f"{NAME}.self-key", KEY)
         self.mind: Mind = open_mind(self.home.mind_db(NAME))
         release(self.home, NAME, base_run_usd=20.0)
         with self.mind.write() as tx:
             insert_room(tx, ROOM, direct=1)
+        register_peer(self.home, os.getpid(), "self", NAME)
+        self.lease = start_lease(self.home) if leased else None
+        self._others = frozenset(list_descendants(os.getpid()))
+        """What this process had already: a homeserver of the session's, the lease."""
 
     def work(self, workspace: str = "site") -> Path:
         return self.home.work_dir(NAME, workspace)

@@ -146,7 +146,7 @@ SCENARIOS: dict[str, Scenario] = {
         {"result": {"subtype": "error_max_budget_usd", "is_error": True}}, "budget", "budget", GOES_ON, "record"
     ),
     "meets an API error": Scenario({"result": FAULT}, "no-result", "500", AGAIN),
-    "is not logged in": Scenario({"result": LOGIN}, "refused", "credential", AGAIN),
+    "is not logged in": Scenario({"result": LOGIN}, "authentication", "credential", AGAIN),
     "meets a limit": Scenario({"result": LIMIT, "limit": "in an hour"}, "limited", "", GOES_ON, "record"),
     "changes its wire": Scenario({"future": True}, "result", "done", prefix=30_000),
     "changes its wire and prints garbage": Scenario({"future": True, "garbage": True, "usage": "twice"}, "result", prefix=30_000),
@@ -176,7 +176,7 @@ class Stage:
         fake = install_zoo(directory, **options)
         nowhere: Any = SimpleNamespace(url="http://127.0.0.1:9", requests=[])
         settings = {"model": "", "credential": "none", "cli": str(fake), **self.scenario.settings}
-        self.bed = SelfBed(directory / "home", nowhere, **settings)
+        self.bed = SelfBed(directory / "home", nowhere, leased=False, **settings)
         self.report = Report(name)
         self.places = set(_places())
 
