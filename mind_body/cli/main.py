@@ -21,6 +21,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "demo": (f"{_CLI}.demo", "demo", "Talk with a Persona on this machine, now."),
     "chat": (f"{_CLI}.chat", "chat", "Talk with a Mind from this terminal."),
     "status": (f"{_CLI}.status", "status", "Show every Mind: brake, run, mail, money."),
+    "log": (f"{_CLI}.log", "log", "Show the journal of a Mind: what happened, and why."),
     "history": (f"{_CLI}.history", "history", "Show what a Mind heard, said and did."),
     "why": (f"{_CLI}.why", "why", "Say why a Mind acts or does not, and when she may."),
     "spend": (f"{_CLI}.spend", "spend", "Show what was spent, and what is left to spend."),
