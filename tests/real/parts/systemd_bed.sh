@@ -20,7 +20,11 @@ hold() {
     mount -t tmpfs -o size=2g,mode=755 tmpfs "$base"
     mkdir "$base/upper" "$base/work" "$base/root" "$base/cgroup"
     mount -t cgroup2 cgroup2 "$base/cgroup"
-    group=$base/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)/mind-bed-$$
+    above=$base/cgroup$(sed -n 's/^0:://p' /proc/self/cgroup)
+    for old in "$above"/mind-bed-*; do # of one that was killed
+        grep -qs '^State:.[^ZX]' "/proc/${old##*-}/status" || clear_group "$old" || true
+    done
+    group=$above/mind-bed-$$
     mkdir "$group"
     starter=
     while read -r word; do
@@ -45,14 +49,20 @@ hold() {
     rmdir "$group"
 }
 
+# Below it, and it where it is empty then; fails where something is left.
+clear_group() {
+    [ -z "$(find "$1" -depth -type d ! -exec rmdir {} \; -print 2>/dev/null)" ]
+}
+
 # Until the manager and all that it started is gone.
 finish() {
     [ -z "$starter" ] || wait "$starter" || true
     starter=
     for _ in $(seq 100); do
-        [ -z "$(find "$group" -mindepth 1 -depth -type d ! -exec rmdir {} \; -print 2>/dev/null)" ] && break
+        clear_group "$group" && break
         sleep 0.05
     done
+    mkdir -p "$group"
 }
 
 start() {
