@@ -34,6 +34,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "backup": (f"{_CLI}.copies", "backup", "Copy a Mind's memory while everything runs."),
     "restore": (f"{_CLI}.copies", "restore", "Put a backup in its place."),
     "doctor": (f"{_CLI}.doctor", "doctor", "Look for what is wrong, and what mends it."),
+    "install": (f"{_CLI}.install", "install", "Let systemd carry this host's Minds."),
+    "uninstall": (f"{_CLI}.install", "uninstall", "Take back what install put on this host."),
     "organ": (f"{_CLI}.organ", "organ", "Run one organ, as systemd and `mind up` do."),
 }
 """Verb → module, the command in it and its line in `mind --help`, in the order of a newcomer's day."""

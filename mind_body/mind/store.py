@@ -163,6 +163,18 @@ def check_mind(path: Path) -> str:
             db.close()
 
 
+def is_behind(path: Path) -> bool:
+    """Whether this release would migrate the file. One that is not there, or cannot be read, is for `open_mind` to say."""
+    try:
+        db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)
+        try:
+            return _application(db) == APPLICATION_ID and _version(db) < NEWEST
+        finally:
+            db.close()
+    except sqlite3.Error:
+        return False
+
+
 def _version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 

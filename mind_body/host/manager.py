@@ -1,0 +1,94 @@
+"""Door: the service manager and the tools that come with it. The one home of `systemctl`, as who administers this host calls it.
+
+Organs never call it: starting a unit by its socket needs no privilege and no bus (design §2).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from mind_body.errors import ChildError, MindBodyError
+from mind_body.home import NAME_PATTERN
+from mind_body.host.process import drain_lines, start_child
+
+OLDEST = 252
+"""The systemd that the units are written for: Debian 12's."""
+PATTERNS = ("mind.target", "mind@*.target", "mind-*.service", "mind-*.socket", "mind.slice")
+_OURS = re.compile(
+    rf"mind\.(target|slice)|mind@{NAME_PATTERN.pattern}\.target"
+    rf"|mind-(mouth|heartbeat|lease|lease-stream|(persona|self)@{NAME_PATTERN.pattern})\.(service|socket)"
+)
+_ENVIRONMENT = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8", "SYSTEMD_PAGER": ""}
+_CALL_S = 180.0
+"""A start waits until its units are ready; each of them has 90 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended, and what it wrote."""
+
+    code: int
+    out: str
+    err: str
+
+
+def is_booted() -> bool:
+    """Whether systemd runs this host (sd_booted(3))."""
+    return Path("/run/systemd/system").is_dir()
+
+
+def read_version() -> int | None:
+    """systemd's; None where it is not installed."""
+    try:
+        ran = run_tool(["systemctl", "--version"])
+    except ChildError:
+        return None
+    found = re.match(r"systemd (\d+)", ran.out)
+    return int(found[1]) if found else None
+
+
+def list_active() -> tuple[str, ...]:
+    """Of our units those that run, are being started or ended, or have failed."""
+    ran = run_tool(["systemctl", "list-units", "--plain", "--no-legend", "--full", *PATTERNS])
+    names = [line.split()[0] for line in ran.out.splitlines() if line.split()]
+    return tuple(name for name in names if _OURS.fullmatch(name))
+
+
+def list_enabled() -> tuple[str, ...]:
+    """Of our targets those that start at boot: by the links that `systemctl enable` makes, which lists no instances."""
+    links = Path("/etc/systemd/system").glob("*.wants/mind*.target")
+    return tuple(sorted({link.name for link in links if _OURS.fullmatch(link.name)}))
+
+
+def change(argv: Sequence[str]) -> None:
+    """Run it to its end. Raises MindBodyError with what it said."""
+    ran = run_tool(argv)
+    if ran.code:
+        words = " ".join((ran.err or ran.out).split()) or f"it ended with {ran.code}"
+        raise MindBodyError(f"`{' '.join(argv)}` failed: {words}")
+
+
+def run_tool(argv: Sequence[str]) -> Ran:
+    """Raises ChildError where it is not there, or takes longer than anything here may."""
+    return trio.run(_run, argv)
+
+
+async def _run(argv: Sequence[str]) -> Ran:
+    child = start_child(argv, env=_ENVIRONMENT, stdout="pipe", stderr="pipe")
+    out: list[str] = []
+    err: list[str] = []
+    try:
+        with trio.fail_after(_CALL_S):
+            async with trio.open_nursery() as nursery:
+                for stream, lines in ((child.stdout, out), (child.stderr, err)):
+                    assert stream is not None
+                    nursery.start_soon(drain_lines, stream, lines.append)
+            code = await child.wait()
+    except trio.TooSlowError as error:
+        raise ChildError(f"`{' '.join(argv)}` does not end") from error
+    finally:
+        await child.aclose()
+    return Ran(code, "\n".join(out), "\n".join(err))
