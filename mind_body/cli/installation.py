@@ -86,7 +86,8 @@ def _dependencies() -> Iterator[Path]:
                 name = re.match(r"[\w.-]+", requirement)
                 assert name is not None
                 files = importlib.metadata.distribution(name[0]).files or []
-                yield from (Path(str(file.locate())) for file in files[:1])
+                modules = [file for file in files if file.suffix == ".py" and ".." not in file.parts]
+                yield from (Path(str(file.locate())) for file in modules[:1])
 
 
 def _digest_code() -> str:

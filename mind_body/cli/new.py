@@ -13,7 +13,8 @@ from mind_body.cli.create import NewMind, check_name, create_mind, secret_path, 
 from mind_body.clock import now_ms, render_utc
 from mind_body.config import environment, parse_settings
 from mind_body.errors import ConfigError, MatrixLimited, MatrixUnreachable
-from mind_body.home import Home
+from mind_body.home import MATRIX, MODEL, Home
+from mind_body.host.manager import hand_over, start_mind
 from mind_body.ids import new_secret
 from mind_body.settings import MindConfig
 
@@ -35,6 +36,7 @@ _file = click.File("r", encoding="utf-8")
 @click.option("--operator", "operators", multiple=True, metavar="ID", help="A Matrix user who operates her; may be repeated.")
 @click.option("--persona-file", type=_file, metavar="F", help="Her character; otherwise a text to be edited.")
 @click.option("--release", is_flag=True, help="Release her brake at once; otherwise she is held until you do.")
+@click.option("--no-start", is_flag=True, help="Under systemd: leave her units as they are.")
 @click.option("--no-input", is_flag=True, help="Ask nothing: what is needed and not told is an error.")
 @click.pass_obj
 def new(home: Home, /, name: str, **options: Any) -> None:
@@ -42,8 +44,11 @@ def new(home: Home, /, name: str, **options: Any) -> None:
 
     Never overwrites anything. Where the homeserver answers, her login is tried before a file is written. Secrets are read from
     files or asked for, never taken from the command line, and are kept in credentials/, readable by nobody else.
+
+    Without --home her files are the host's, as `mind install` prepared it, and her units are started.
     """
     check_name(home, name)
+    _check_host(home)
     asked = _Asked(name, options)
     values = asked.settings()
     _check(values)
@@ -56,7 +61,10 @@ def new(home: Home, /, name: str, **options: Any) -> None:
     plan = NewMind(name, values, secrets, persona, released=options["release"], by="mind new")
     for path in create_mind(home, plan, render_utc(now_ms())):
         click.echo(f"{path} was there and is kept.")
-    _tell(home, name, released=options["release"], own_persona=bool(persona))
+    if home.root is None and not options["no_start"]:
+        hand_over({MATRIX} | ({MODEL} if key else set()))
+        start_mind(name)
+    _tell(home, name, **{word: options[word] for word in ("release", "no_start")}, own_persona=bool(persona))
 
 
 class _Asked:
@@ -157,15 +165,23 @@ def _prove(home: Home, name: str, account: Account, registration_secret: str | N
         click.echo(f"{account.user} can log in.")
 
 
-def _tell(home: Home, name: str, *, released: bool, own_persona: bool) -> None:
+def _check_host(home: Home) -> None:
+    """Under systemd there are directories with owners, which `mind install` makes."""
+    if home.root is None and not home.minds_dir.is_dir():
+        raise ConfigError(f"{home.minds_dir} is not there: `mind install` makes it; or name a home directory with --home DIR")
+
+
+def _tell(home: Home, name: str, *, release: bool, no_start: bool, own_persona: bool) -> None:
     click.echo(f"{name} is made: {home.mind_file(name)}")
     if not own_persona:
         click.echo(f"Her character is a first sketch: write who she is into {home.persona_file(name)}.")
     at = f"--home {home.root} " if home.root is not None and not environment.get("MIND_HOME") else ""
-    if not released:
+    if not release:
         click.echo(f"She is held until you release her: `mind {at}brake release {name}`")
     if home.root is not None:
         click.echo(f"Run her organs, in the foreground: `mind {at}up`")
+    elif no_start:
+        click.echo(f"Start her: `systemctl try-restart mind-mouth mind-lease; systemctl enable --now mind@{name}.target`")
 
 
 def _told(file: IO[str]) -> str:

@@ -11,7 +11,8 @@ from pathlib import Path
 from mind_body.config import environment
 from mind_body.home import MATRIX, MODEL, system_home
 
-_UNITS = {MATRIX: "mind-mouth", MODEL: "mind-lease"}
+UNITS = {MATRIX: "mind-mouth", MODEL: "mind-lease"}
+"""To whom each kind is handed."""
 
 
 def is_handed(path: Path) -> bool:
@@ -22,7 +23,7 @@ def is_handed(path: Path) -> bool:
 def kept_at(path: Path) -> Path:
     """The operator's file that this one is a copy of; itself where it is none."""
     kind, _, file = path.name.partition("_")
-    if not is_handed(path) or kind not in _UNITS:
+    if not is_handed(path) or kind not in UNITS:
         return path
     home = system_home()
     return (home.matrix_credentials if kind == MATRIX else home.model_credentials) / file
@@ -30,5 +31,5 @@ def kept_at(path: Path) -> Path:
 
 def then_restart(path: Path) -> str:
     """What has to follow a change of the operator's file: empty, or `, then …`."""
-    unit = _UNITS.get(path.name.partition("_")[0])
+    unit = UNITS.get(path.name.partition("_")[0])
     return f", then `systemctl restart {unit}`" if unit and is_handed(path) else ""

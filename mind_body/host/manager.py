@@ -4,7 +4,7 @@ Organs never call it: starting a unit by its socket needs no privilege and no bu
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ import trio
 
 from mind_body.errors import ChildError, MindBodyError
 from mind_body.home import NAME_PATTERN
+from mind_body.host.credentials import UNITS
 from mind_body.host.process import drain_lines, start_child
 
 OLDEST = 252
@@ -61,6 +62,18 @@ def list_enabled() -> tuple[str, ...]:
     """Of our targets those that start at boot: by the links that `systemctl enable` makes, which lists no instances."""
     links = Path("/etc/systemd/system").glob("*.wants/mind*.target")
     return tuple(sorted({link.name for link in links if _OURS.fullmatch(link.name)}))
+
+
+def hand_over(kinds: Collection[str]) -> None:
+    """Credentials of these kinds were written: whoever has copies begins anew, to be handed the new ones. Raises MindBodyError."""
+    units = [unit for kind, unit in UNITS.items() if kind in kinds]
+    if is_booted() and units:
+        change(["systemctl", "try-restart", *units])
+
+
+def start_mind(name: str) -> None:
+    """Now and at every boot; in an image that is being made, at its boots. Raises MindBodyError."""
+    change(["systemctl", "enable", *(["--now"] if is_booted() else []), f"mind@{name}.target"])
 
 
 def change(argv: Sequence[str]) -> None:
