@@ -25,6 +25,7 @@ class Sorted:
     files: dict[str, str] = field(default_factory=dict)
     beside: dict[str, str] = field(default_factory=dict)
     links: dict[str, str] = field(default_factory=dict)
+    replaced: dict[str, str] = field(default_factory=dict)
 
     @property
     def changed(self) -> tuple[str, ...]:
@@ -41,68 +42,77 @@ def sort_files(files: Iterable[WantedFile], facts: Facts) -> Sorted:
 
 
 def _sort_file(file: WantedFile, facts: Facts, done: Sorted) -> None:
-    thing, known = facts.things.get(file.path), _known(facts, file.path)
+    path, thing = file.path, facts.things.get(file.path)
+    known = _known(facts, path)
     if thing is None:
-        done.actions.append(Action("write", file.path, "it is not there" if known else "new"))
-        done.files[file.path] = file.digest
+        done.actions.append(Action("write", path, "it is not there" if known else "new"))
+        done.files[path] = file.digest
     elif _is(thing, file.digest):
-        done.actions += _clear_beside(file.path, facts)
-        if known:
-            done.files[file.path] = file.digest
-    elif known and _is(thing, known):
-        done.actions += [Action("write", file.path, "this release has another"), *_clear_beside(file.path, facts)]
-        done.files[file.path] = file.digest
+        _clear_beside(path, facts, done)
+        done.files |= {path: file.digest} if known else {}
+    elif _is(thing, *known):
+        done.actions.append(Action("write", path, "this release has another"))
+        done.files[path] = file.digest
+        done.replaced[path] = thing.digest
+        _clear_beside(path, facts, done)
     else:
-        if known:
-            done.files[file.path] = known
+        done.files |= {path: known[0]} if known else {}
         _lay_beside(file, facts, done, EDITED if known else FOREIGN)
 
 
 def _lay_beside(file: WantedFile, facts: Facts, done: Sorted, why: str) -> None:
     path = file.path + NEW_SUFFIX
-    thing, known = facts.things.get(path), facts.manifest.beside.get(path) if facts.manifest else None
+    thing, known = facts.things.get(path), _known(facts, path)
     done.kept[file.path] = f"{why}; {path} is the one of this release"
-    if thing is not None and not _is(thing, file.digest) and not (known and _is(thing, known)):
-        done.kept[file.path] = f"{why}; {path} was edited, too"
-        return
-    if thing is None or not _is(thing, file.digest):
-        done.actions.append(Action("beside", path, why))
-    if thing is None or known:
+    if thing is None or _is(thing, *known):
         done.beside[path] = file.digest
+        if thing is None or not _is(thing, file.digest):
+            done.actions.append(Action("beside", path, why))
+            done.replaced |= {path: thing.digest} if thing else {}
+    elif not _is(thing, file.digest):
+        done.kept[file.path] = f"{why}; {path} was edited, too"
 
 
-def _clear_beside(path: str, facts: Facts) -> Iterator[Action]:
+def _clear_beside(path: str, facts: Facts, done: Sorted) -> None:
     beside = path + NEW_SUFFIX
-    thing, known = facts.things.get(beside), facts.manifest.beside.get(beside) if facts.manifest else None
-    if thing is not None and known and _is(thing, known):
-        yield Action("remove", beside, f"{path} is the same now")
+    thing = facts.things.get(beside)
+    if thing is not None and _is(thing, *_known(facts, beside)):
+        done.actions.append(Action("remove", beside, f"{path} is the same now"))
+        done.replaced[beside] = thing.digest
 
 
 def sort_gone(paths: Iterable[str], facts: Facts, why: str) -> Sorted:
     """Files of ours that are not to be there."""
     done = Sorted()
     for path in paths:
-        thing, known = facts.things.get(path), _known(facts, path) or (facts.manifest.beside.get(path) if facts.manifest else None)
-        if thing is not None and known and _is(thing, known):
+        thing = facts.things.get(path)
+        if thing is not None and _is(thing, *_known(facts, path)):
             done.actions.append(Action("remove", path, why))
+            done.replaced[path] = thing.digest
         elif thing is not None:
             done.kept[path] = EDITED
     return done
 
 
 def sort_links(links: Mapping[str, str], facts: Facts) -> Sorted:
-    """A link of ours is made anew where it leads elsewhere; anything else stays."""
+    """A link of ours is made anew where it leads elsewhere, and goes where it is not wanted any more; anything else stays."""
     done = Sorted()
     for path, target in links.items():
-        thing, known = facts.things.get(path), facts.manifest.links.get(path) if facts.manifest else None
-        if thing is None or (known and thing.kind == "link" and thing.target == known != target):
+        thing, known = facts.things.get(path), _known(facts, path)
+        if thing is None or (_leads(thing, *known) and not _leads(thing, target)):
             done.actions.append(Action("link", path, target))
             done.links[path] = target
-        elif thing.kind == "link" and thing.target == target:
+            done.replaced |= {path: thing.target} if thing else {}
+        elif _leads(thing, target):
             done.links |= {path: target} if known else {}
         else:
-            done.links |= {path: known} if known else {}
+            done.links |= {path: known[0]} if known else {}
             done.kept[path] = FOREIGN
+    for path in [*facts.manifest.links, *facts.manifest.replaced] if facts.manifest else ():
+        thing = facts.things.get(path)
+        if path not in links and thing is not None and _leads(thing, *_known(facts, path)):
+            done.actions.append(Action("unlink", path, "not needed any more"))
+            done.replaced[path] = thing.target
     return done
 
 
@@ -129,12 +139,21 @@ def is_as_wanted(one: WantedDirectory, thing: Thing | None) -> bool:
     return thing is not None and (thing.mode, thing.owner, thing.group) == (one.mode, one.owner, one.group)
 
 
-def _known(facts: Facts, path: str) -> str | None:
-    return facts.manifest.files.get(path) if facts.manifest else None
+def _known(facts: Facts, path: str) -> tuple[str, ...]:
+    """The digests or targets by which something there is ours: as it was put there, and as it was before a run that was cut off."""
+    manifest = facts.manifest
+    if manifest is None:
+        return ()
+    found = [table[path] for table in (manifest.files, manifest.beside, manifest.links, manifest.replaced) if path in table]
+    return tuple(found)
 
 
-def _is(thing: Thing, digest: str) -> bool:
-    return thing.kind == "file" and thing.digest == digest
+def _is(thing: Thing, *digests: str) -> bool:
+    return thing.kind == "file" and thing.digest in digests
+
+
+def _leads(thing: Thing, *targets: str) -> bool:
+    return thing.kind == "link" and thing.target in targets
 
 
 def _render(mode: int, owner: str, group: str) -> str:

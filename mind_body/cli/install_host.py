@@ -99,19 +99,23 @@ class Host:
 def carry_out(host: Host, plan: Plan, files: Iterable[WantedFile]) -> None:
     """Do it, in its order. Raises MindBodyError or OSError where something cannot be done; what was, is known."""
     content = {file.path: file.content for file in files}
-    manifest = plan.manifest
-    if manifest is not None and (plan.actions or manifest != host.read_manifest()):
-        save_manifest(host, manifest)
+    known, pending = plan.first, list(plan.first.pending) if plan.first else []
+    if known is not None and plan.actions:
+        save_manifest(host, known)
     for action in plan.actions:
         _do(host, action, content)
-        if manifest is not None and action.settles:
-            manifest = manifest.model_copy(update={"pending": [word for word in manifest.pending if word != action.settles]})
-            save_manifest(host, manifest)
-    if manifest is None:
+        if known is not None and action.settles in pending:
+            pending.remove(action.settles)
+            save_manifest(host, known.model_copy(update={"pending": pending}))
+    if plan.manifest is None:
         host.path(MANIFEST).unlink(missing_ok=True)
+    else:
+        save_manifest(host, plan.manifest.model_copy(update={"pending": pending}))
 
 
 def save_manifest(host: Host, manifest: Manifest) -> None:
+    if manifest == host.read_manifest():
+        return
     path = host.path(MANIFEST)
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     _write(path, (manifest.model_dump_json(indent=2) + "\n").encode())

@@ -7,7 +7,7 @@ What becomes of a file is `install_files`' to say, what the manager is told `man
 from collections.abc import Iterable, Iterator, Sequence
 
 from mind_body.cli.install_files import Sorted, is_as_wanted, plan_directories, plan_parents, sort_files, sort_gone, sort_links
-from mind_body.cli.install_shapes import Action, Due, Facts, Manifest, Plan, Wanted
+from mind_body.cli.install_shapes import NEW_SUFFIX, Action, Due, Facts, Manifest, Plan, Wanted
 from mind_body.cli.manager_plan import find_due, plan_manager
 
 UNIT_SUFFIXES = (".service", ".socket", ".target", ".slice")
@@ -36,7 +36,6 @@ def plan_install(wanted: Wanted, facts: Facts, *, start: bool = True) -> Plan:
         *files.actions,
         *gone.actions,
         *links.actions,
-        *_unlink_gone(wanted, facts),
         *_tell_manager(facts, due, changed, start=start),
     ]
     done = _join([*boot, files, gone, links])
@@ -51,12 +50,20 @@ def plan_install(wanted: Wanted, facts: Facts, *, start: bool = True) -> Plan:
         accounts=_add(before.accounts if before else (), accounts),
         pending=list(due),
     )
-    return Plan(tuple(actions), manifest, done.kept)
+    first = manifest.model_copy(update={"replaced": done.replaced})
+    return Plan(tuple(actions), manifest, first, done.kept)
 
 
 def _gone(wanted: Wanted, facts: Facts) -> list[str]:
     own = {file.path for file in wanted.files}
-    return [path for path in (facts.manifest.files if facts.manifest else ()) if path not in own]
+    if facts.manifest is None:
+        return []
+    before = dict.fromkeys((*facts.manifest.files, *facts.manifest.beside, *facts.manifest.replaced))
+    return [path for path in before if path not in own and path.removesuffix(NEW_SUFFIX) not in own and _is_file(facts, path)]
+
+
+def _is_file(facts: Facts, path: str) -> bool:
+    return path in facts.things and facts.things[path].kind == "file"
 
 
 def _missing_accounts(wanted: Wanted, facts: Facts) -> list[str]:
@@ -73,13 +80,6 @@ def _make_runtime(wanted: Wanted, facts: Facts) -> Iterator[Action]:
     if facts.manager and not is_as_wanted(wanted.runtime, facts.things.get(wanted.runtime.path)):
         argv = ("systemd-tmpfiles", "--create", wanted.tmpfiles.path)
         yield Action("run", " ".join(argv), f"makes {wanted.runtime.path}", argv=argv)
-
-
-def _unlink_gone(wanted: Wanted, facts: Facts) -> Iterator[Action]:
-    for path, target in (facts.manifest.links if facts.manifest else {}).items():
-        thing = facts.things.get(path)
-        if path not in wanted.links and thing is not None and thing.kind == "link" and thing.target == target:
-            yield Action("unlink", path, "not needed any more")
 
 
 def _find_due(wanted: Wanted, facts: Facts, changed: Sequence[str]) -> tuple[Due, ...]:
@@ -112,6 +112,7 @@ def _join(parts: Iterable[Sorted]) -> Sorted:
         whole.files |= part.files
         whole.beside |= part.beside
         whole.links |= part.links
+        whole.replaced |= part.replaced
     return whole
 
 

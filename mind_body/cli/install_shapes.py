@@ -77,7 +77,11 @@ Due = Literal["catalog", "reload", "enable", "restart", "start"]
 
 
 class Manifest(Settings):
-    """What `mind install` has put on this host, and what it has left to do. Written before anything else is."""
+    """What `mind install` has put on this host, and what it has left to do.
+
+    Written before anything else is, and again at the end: a run that was cut off knows what it has put there, and what it was about
+    to replace.
+    """
 
     version: Literal[1] = 1
     release: str
@@ -89,6 +93,9 @@ class Manifest(Settings):
     beside: dict[str, str] = Field(default_factory=dict)
     """The same of what lies beside an edited file."""
     links: dict[str, str] = Field(default_factory=dict)
+    """Path → target."""
+    replaced: dict[str, str] = Field(default_factory=dict)
+    """Path → what was there of ours when this run began, which is to be another or gone. Empty at its end."""
     directories: list[str] = Field(default_factory=list)
     """Those that were not there before, the outermost first."""
     accounts: list[str] = Field(default_factory=list)
@@ -148,8 +155,12 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do, in this order, and the manifest to write first. `kept`: path → why it is left as it is."""
+    """What to do, in this order."""
 
     actions: tuple[Action, ...]
     manifest: Manifest | None
+    """What is to be known afterwards; None for nothing."""
+    first: Manifest | None = None
+    """What is to be known before; None for what is known."""
     kept: Mapping[str, str] = field(default_factory=dict)
+    """Path → why it is left as it is."""

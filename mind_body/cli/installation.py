@@ -59,7 +59,7 @@ def find_fault(installation: Installation, root: Path) -> str | None:
         unseen = next((place for place in UNSEEN if Path(there).is_relative_to(place)), None)
         if unseen:
             return f"the units could not run {there}: they see nothing of {unseen}. Install it below /opt: {OPT}"
-        closed = next((one for one in (path, *path.parents) if one not in root.parents and not _is_open(one)), None)
+        closed = next((one for one in (path, *path.parents) if one not in {root, *root.parents} and not _is_open(one)), None)
         if closed:
             return f"the units could not run {there}: {closed} is closed to other users; `chmod o+rX` it, or: {OPT}"
     return None

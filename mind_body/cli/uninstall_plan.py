@@ -7,7 +7,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from mind_body.cli.install_files import sort_gone
+from mind_body.cli.install_files import sort_gone, sort_links
 from mind_body.cli.install_plan import UNIT_SUFFIXES
 from mind_body.cli.install_shapes import GROUP, Action, Facts, Manifest, Plan
 
@@ -18,8 +18,9 @@ def plan_uninstall(facts: Facts, places: Sequence[str], runtime: str, *, purge: 
     """`places`: where configuration and state lie. `runtime`: what is gone at the next boot."""
     before = facts.manifest or Manifest(release="", code="")
     everything = purge or not facts.left
-    gone = sort_gone([*before.files, *before.beside], facts, WHY)
-    gone.actions += _unlink(before, facts)
+    files = dict.fromkeys((*before.files, *before.beside, *before.replaced))
+    gone = sort_gone([path for path in files if path not in before.links], facts, WHY)
+    gone.actions += sort_links({}, facts).actions
     actions = [
         *_stop(facts),
         *gone.actions,
@@ -39,7 +40,7 @@ def plan_uninstall(facts: Facts, places: Sequence[str], runtime: str, *, purge: 
         manifest = Manifest(
             release=before.release, code=before.code, prefix=before.prefix, directories=kept_directories, accounts=before.accounts
         )
-    return Plan(tuple(actions), manifest, gone.kept)
+    return Plan(tuple(actions), manifest, kept=gone.kept)
 
 
 def _stop(facts: Facts) -> Iterator[Action]:
@@ -58,13 +59,6 @@ def _tell(facts: Facts, removed: Sequence[str]) -> Iterator[Action]:
         yield _run("units are gone", "systemctl", "daemon-reload")
     if any(path.endswith(".catalog") for path in removed):
         yield _run("its explanations are gone", "journalctl", "--update-catalog")
-
-
-def _unlink(before: Manifest, facts: Facts) -> Iterator[Action]:
-    for path, target in before.links.items():
-        thing = facts.things.get(path)
-        if thing is not None and thing.kind == "link" and thing.target == target:
-            yield Action("unlink", path, WHY)
 
 
 def _remove_accounts(before: Manifest, facts: Facts) -> Iterator[Action]:
