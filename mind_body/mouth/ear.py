@@ -84,6 +84,7 @@ class Ear:
         except (MatrixError, StorageError) as error:
             await self._wait_out(str(error))
         else:
+            seat.deaf = False
             if self._tries:
                 seat.journal.note("ear.hears-again", f"She hears again, after {self._tries} attempts in vain.")
             self._tries = 0
@@ -115,6 +116,7 @@ class Ear:
         tries = self._tries + 1
         if tries & (tries - 1) == 0:
             self._seat.journal.note("ear.waits", f"She cannot hear just now: {why}.", level="warning", TRIES=tries)
+        self._seat.deaf = True
         await self._seat.wait_out(self._tries, at_least_s)
         self._tries = tries
 

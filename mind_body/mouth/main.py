@@ -15,6 +15,8 @@ from mind_body.host.poke import send_poke
 from mind_body.host.post import Post, open_post
 from mind_body.matrix.client import MatrixClient
 from mind_body.mouth.served import Served
+from mind_body.mouth.standing import render_status
+from mind_body.settings import HostConfig
 
 SPACING_MAX_S = 0.1
 """Between two rounds at most; it grows with what a round takes, so that a storm of pokes costs at most a third of a core."""
@@ -29,10 +31,10 @@ class Mouth:
 
     def __init__(self, home: Home, post: Post, client: MatrixClient) -> None:
         self._home, self._post, self._client = home, post, client
+        self._host = _bounded(post)
         self._served: dict[str, Served] = {}
         self._settled: dict[str, tuple[Mark, ...]] = {}
         self._control: dict[str, tuple[Mark, ...]] = {}
-        self._status = ""
         self._refused_poke: str | None = None
         self._fed_at = 0.0
 
@@ -50,7 +52,7 @@ class Mouth:
                 self._list(nursery)
             settled = self._look()
             await trio.sleep(min(2 * (trio.current_time() - begun), SPACING_MAX_S))
-            thorough = not await self._post.pokes.wait(self._post.host.look_s if settled else AGAIN_S)
+            thorough = not await self._post.pokes.wait(self._post.look_s if settled else AGAIN_S)
 
     def _list(self, nursery: trio.Nursery) -> None:
         """Begin with who is new, end with who is gone, begin again with whose files are others now."""
@@ -65,7 +67,7 @@ class Mouth:
             self._served[name] = served = Served(
                 name,
                 home=self._home,
-                host=self._post.host,
+                host=self._host,
                 client=self._client,
                 poke_heartbeat=self._poke_heartbeat,
                 progress=self._progress,
@@ -73,9 +75,7 @@ class Mouth:
             nursery.start_soon(served.run)
         if not names:
             self._post.notify.progress()
-        if (status := self._say_status()) != self._status:
-            self._status = status
-            self._post.notify.status(status)
+        self._post.notify.status(self._say_status())
 
     def _look(self) -> bool:
         """Whether every Mind has come to rest."""
@@ -91,9 +91,7 @@ class Mouth:
         return settled
 
     def _say_status(self) -> str:
-        troubled = [name for name, served in self._served.items() if served.trouble]
-        words = f"{len(self._served)} Minds"
-        return f"{words}, {len(troubled)} not signed in: {', '.join(sorted(troubled)[:5])}" if troubled else words
+        return render_status({name: served.standing for name, served in self._served.items()})
 
     def _poke_heartbeat(self) -> None:
         refused = send_poke(self._home.heartbeat_socket)
@@ -106,6 +104,7 @@ class Mouth:
         if now - self._fed_at >= 1.0:
             self._fed_at = now
             self._post.notify.progress()
+            self._post.notify.status(self._say_status())
 
 
 async def run(home: Home) -> int:
@@ -125,6 +124,14 @@ async def run(home: Home) -> int:
         post.hold.release()
     post.journal.note("mouth.stopped", "The mouth ended.")
     return 0
+
+
+def _bounded(post: Post) -> HostConfig:
+    """The manager wants to hear of a /sync in time, also where the homeserver may hold one open for longer."""
+    most_s = post.notify.watchdog_s
+    if most_s is None or post.host.sync_timeout_s <= most_s / 3:
+        return post.host
+    return post.host.model_copy(update={"sync_timeout_s": most_s / 3})
 
 
 def _marks(*paths: Path) -> tuple[Mark, ...]:

@@ -59,6 +59,8 @@ class Seat:
     """There may be an invite to answer or a gap to fill."""
     trouble: str | None = None
     """Why she is not signed in, for the status line."""
+    deaf: bool = False
+    """The homeserver has not answered her newest /sync; for the status line, too."""
     identity: Identity | None = None
     _account: Account | None = None
     _signed_in: trio.Event = field(default_factory=trio.Event)
@@ -74,6 +76,10 @@ class Seat:
     def user_id(self) -> str:
         """As /whoami said it; before that as configured."""
         return self.identity.user_id if self.identity else self.config.matrix.user
+
+    @property
+    def signed_in(self) -> bool:
+        return self._account is not None
 
     def admit(self, account: Account, identity: Identity) -> None:
         """She is signed in."""

@@ -23,6 +23,7 @@ from mind_body.mouth.ear import Ear
 from mind_body.mouth.seat import Seat
 from mind_body.mouth.sign_in import keep_signed_in
 from mind_body.mouth.speaking import run_voice
+from mind_body.mouth.standing import Standing
 from mind_body.mouth.waits import MOST_S, wait_s
 from mind_body.settings import HostConfig
 
@@ -57,6 +58,15 @@ class Served:
     def trouble(self) -> str | None:
         """Why she neither hears nor speaks, in words; None when all is well."""
         return self._seat.trouble if self._seat else self._fault or None
+
+    @property
+    def standing(self) -> Standing:
+        seat = self._seat
+        if self.trouble:
+            return Standing.OUT
+        if seat is None or not seat.signed_in:
+            return Standing.SIGNING_IN
+        return Standing.UNANSWERED if seat.deaf else Standing.SYNCING
 
     async def run(self) -> None:
         with self.scope:

@@ -60,8 +60,8 @@ async def _serve_configured(post: Post, name: str, mind: Mind, *, worked: bool) 
         taker = TurnTaker(place, sessions, post.pokes.wait, post.notify.progress)
         post.notify.ready(f"Ready to take turns with {provider.instance}")
         try:
-            look = _Looker(post, taker, Sitter(post, taker, sessions, lease))
-            return await stay(post, config.persona.linger_s, look.look, worked=worked)
+            sitter = Sitter(post, taker, sessions, lease)
+            return await stay(post, config.persona.linger_s, _Looker(post, taker, sitter).look, sitter.show, worked=worked)
         finally:
             with trio.move_on_after(CLOSE_S) as scope:
                 scope.shield = True

@@ -23,6 +23,7 @@ from mind_body.mind.runs import adopt_run, end_run, live_run, read_run
 from mind_body.mind.store import Mind
 from mind_body.model.lease import Lease
 from mind_body.persona.closing import STOPPED
+from mind_body.persona.gauge import show_turn, show_waiting
 from mind_body.persona.open_sessions import OpenSessions
 from mind_body.persona.opening import ClosedAsFailed, Nothing, NotOurs, Opened, open_next
 from mind_body.persona.turn import TurnTaker, is_cancellation
@@ -36,6 +37,7 @@ class Sitter:
         self._taker = taker
         self._sessions = sessions
         self._lease = lease
+        self._conversation: str | None = None
 
     async def sit(self, run: Run) -> None:
         """Take the adopted run's turns and end it."""
@@ -49,6 +51,10 @@ class Sitter:
         finally:
             self._lease.close_run()
             self._poke_others()
+
+    def show(self) -> None:
+        """What she is at between two runs."""
+        show_waiting(self._post.notify, self._taker.place, self._conversation)
 
     async def _take_turns(self, run: Run) -> None:
         place, most = self._taker.place, self._taker.place.config.persona.max_turns
@@ -64,7 +70,9 @@ class Sitter:
                 if isinstance(opening, ClosedAsFailed):
                     continue
                 return
+            self._conversation = opening.batch.conversation
             self._lease.turn_to(opening.batch.conversation)
+            show_turn(self._post.notify, place, opening)
             send_poke(place.home.mouth_socket)  # typing
             taken_turn = await self._taker.take(opening)
             taken += 1
@@ -140,10 +148,12 @@ def adopt_open_run(mind: Mind, holder: str, now: int) -> Run | None:
 Look: TypeAlias = Literal["worked", "nothing", "changed"]
 
 
-async def stay(post: Post, linger_s: float, look: Callable[[], Awaitable[Look]], *, worked: bool) -> bool:
+async def stay(
+    post: Post, linger_s: float, look: Callable[[], Awaitable[Look]], show: Callable[[], None] = lambda: None, *, worked: bool
+) -> bool:
     """Look; after a run look again at once; else linger for a poke. True when her configuration changed, False when she may leave.
 
-    `worked`: there was a run before, so that she lingers from now on.
+    `worked`: there was a run before, so that she lingers from now on. `show` tells what she is at while she does.
     """
     leave_at = trio.current_time() + linger_s if worked else 0.0
     while True:
@@ -158,4 +168,5 @@ async def stay(post: Post, linger_s: float, look: Callable[[], Awaitable[Look]],
         if left <= 0:
             return False
         post.notify.progress()
-        await post.pokes.wait(min(left, post.host.look_s))
+        show()
+        await post.pokes.wait(min(left, post.look_s))

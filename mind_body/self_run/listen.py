@@ -3,7 +3,7 @@
 1. The brake is acknowledged when it was read, as every organ does.
 2. What people say is read again each time, until the child was given it: it may be edited or taken back. A stop is for the driver,
    and on record as given at once.
-3. How the run goes is shown with each look (`tell`), and the manager's watchdog fed: this loop goes round while the driver's does.
+3. How the run goes is shown with each look (`tell`).
 """
 
 from collections.abc import Callable
@@ -42,7 +42,6 @@ class Listener:
             show()
             wake()
             await self._place.post.pokes.wait(LOOK_S)
-            self._place.post.notify.progress()
             await trio.lowlevel.checkpoint()
 
     def look(self) -> None:

@@ -4,7 +4,9 @@
 2. Nothing is ever waited for but the child's lines, the instant that `decide` names, and a look at brake, dial and what people say,
    with every poke and each second at most (`listen`).
 3. Whatever happens, the run ends exactly once. Told to stop, the same table ends it as if she were held, in a twentieth of the
-   time. What is not recorded is a run whose process died; the heartbeat finds it.
+   time; a flush that is under way is let finish before, within a twentieth of its grace, where the manager grants that. What is
+   not recorded is a run whose process died; the heartbeat finds it.
+4. The manager's watchdog is fed by this loop's own rounds: facts were gathered, and an answer was given.
 """
 
 import math
@@ -52,6 +54,8 @@ from mind_body.self_run.tell import Teller
 from mind_body.self_run.worker import Worker, mono_ms
 
 STOPPED = "its process was told to stop"
+ROUND_S = 1.0
+"""How often the loop goes round though nothing was seen."""
 STEPS: dict[type, tuple[str, str]] = {
     Interrupt: ("self.interrupted", "It is interrupted."),
     EndSession: ("self.end-asked", "It is asked to end its session."),
@@ -81,8 +85,10 @@ class Driver:
 
     async def drive(self, how: str) -> None:
         """From the first message to the record."""
-        lease, run = self._place.lease, self._work.run
+        lease, run, patience = self._place.lease, self._work.run, self._place.post.patience
         lease.open_run(run.id, self._work.asked.conversation)
+        patience.under_way = lambda: self._course.flush is not None and not self._course.handoff_stored
+        patience.most_s = self._place.constants.scaled(HURRY).flush_grace_ms / 1000
         try:
             self._seat()
             self._course.waiting.append(self._start_message(goes_on=how != "fresh"))
@@ -90,6 +96,7 @@ class Driver:
             self._teller.begin()
             await self._work_on()
         finally:
+            patience.most_s = 0.0
             lease.close_run()
 
     async def _work_on(self) -> None:
@@ -120,10 +127,12 @@ class Driver:
             self._news = trio.Event()
             self._gather()
             action = decide(self._course.facts(mono_ms()), constants)
+            self._place.post.notify.progress()
             if isinstance(action, Record):
                 return action
             if isinstance(action, Wait):
-                with trio.move_on_at(math.inf if action.until is None else (action.until + 1) / 1000):
+                until = math.inf if action.until is None else (action.until + 1) / 1000
+                with trio.move_on_at(min(until, trio.current_time() + ROUND_S)):
                     await self._news.wait()
             else:
                 await self._do(action)

@@ -20,6 +20,7 @@ from mind_body.mind.self_runs import end_self_run
 from mind_body.mind.store import Mind
 from mind_body.mind.work_records import SelfRunEnd
 from mind_body.self_run.actions import Outcome
+from mind_body.self_run.gauge import show_waiting
 from mind_body.self_run.listen import ask_brake
 from mind_body.self_run.place import Place, Work
 from mind_body.self_run.run import Driver
@@ -42,7 +43,8 @@ async def stay(place: Place) -> bool:
         if left <= 0 or place.bench.linger_left_s() <= 0:
             return False
         place.post.notify.progress()
-        await place.post.pokes.wait(min(left, place.post.host.look_s))
+        show_waiting(place)
+        await place.post.pokes.wait(min(left, place.post.look_s))
 
 
 async def look(place: Place) -> Look:

@@ -18,6 +18,7 @@ from mind_body.mind.store import Transaction
 from mind_body.mind.work_records import Compaction, Progress
 from mind_body.self_run.actions import Outcome
 from mind_body.self_run.course import Course
+from mind_body.self_run.gauge import show_run
 from mind_body.self_run.place import Place, Work
 from mind_body.self_run.progress import Edit, ProgressFacts, decide_edit
 from mind_body.self_run.room import (
@@ -113,6 +114,7 @@ class Teller:
             self._written = now
             with self._place.mind.write() as tx:
                 write_progress(tx, replace(now, at=now_ms()))
+            show_run(self._place, now, flushing=course.flush is not None)
 
     def _note_compactions(self) -> None:
         seen, run = self._course.seen, self._work.run
