@@ -6,7 +6,7 @@ export SAY
 WORKERS ?= 3
 PYTEST := .venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: help venv demo test test-long probes clean
+.PHONY: help venv demo test test-long probes deb clean
 
 help:
 	@echo 'make demo             chat with a Persona: a private homeserver, a small local model, nothing left behind'
@@ -15,6 +15,7 @@ help:
 	@echo 'make test             linters, types, docs, unit tests, and tests with the real parts'
 	@echo 'make test-long        the full campaigns'
 	@echo 'make probes           ask the outside world what the code relies on, and measure'
+	@echo 'make deb              a Debian package in dist/, with everything that it needs'
 	@echo 'make clean            remove what the above made'
 
 venv: .venv/.tests
@@ -34,8 +35,11 @@ test-long: .venv/.tests
 probes: .venv/.tests
 	@set -e; for probe in probes/*.py; do echo "== $$probe"; .venv/bin/python "$$probe"; done
 
+deb:
+	@packaging/deb
+
 clean:
-	rm -rf .venv .npm .demo .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .npm .demo .deb dist .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.demo: pyproject.toml .ci/setup

@@ -1,12 +1,13 @@
 """Wiring: `mind brake` and `mind dial`: write the files, poke every organ, wait until each one that runs has acted (see `acted`).
 
 Who does not act is named after a bounded wait; a brake holds from the moment its file is written. Of several Minds, the ones that
-could not be held, or did not act, are named when all the others have been told of.
+could not be held, or did not act, are named when all the others have been told of. Under systemd a held Mind's units are stopped at
+the end, so that no poke starts a half of hers, and are there again when she is released.
 """
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import click
 import trio
@@ -19,6 +20,7 @@ from mind_body.control.effective import BrakeFile, DialFile, Held
 from mind_body.control.files import read_control, read_dial, write_brake, write_dial
 from mind_body.errors import ConfigError, MindBodyError, OperatorError
 from mind_body.home import Home
+from mind_body.host.manager import resume_minds, stop_minds
 
 
 @click.group()
@@ -41,7 +43,9 @@ def hold(home: Home, names: tuple[str, ...], every: bool, reason: str, wait_s: f
     """Hold NAME, and return when every organ has acted on it. With --all, every brake is written before anybody is waited for."""
     made = BrakeFile(state="held", reason=reason, by=read_user_name(), at=render_utc(now_ms()))
     words = f"is held{': ' + reason if reason else ''}"
-    _for_all(home, _chosen(home, names, every), functools.partial(write_brake, home, brake=made), wait_s, words)
+    chosen = _chosen(home, names, every)
+    write = functools.partial(write_brake, home, brake=made)
+    _for_all(home, chosen, write, wait_s=wait_s, words=words, then=stop_minds)
 
 
 @brake.command()
@@ -60,7 +64,7 @@ def release(home: Home, names: tuple[str, ...], every: bool, reason: str, wait_s
         if isinstance(control, Held):
             raise OperatorError(f"{name} is still held: {control.reason}")
 
-    _for_all(home, _chosen(home, names, every), write, wait_s, "is released")
+    _for_all(home, _chosen(home, names, every), write, wait_s=wait_s, words="is released", then=resume_minds)
 
 
 @click.command()
@@ -128,9 +132,19 @@ def _chosen(home: Home, names: tuple[str, ...], every: bool) -> list[str]:
     return chosen
 
 
-def _for_all(home: Home, names: list[str], write: Callable[[str], None], wait_s: float, words: str) -> None:
-    """Each Mind's line as soon as she is as she is meant to be; then what went wrong, by name."""
+def _for_all(
+    home: Home,
+    names: list[str],
+    write: Callable[[str], None],
+    *,
+    wait_s: float,
+    words: str,
+    then: Callable[[Sequence[str]], None],
+) -> None:
+    """Each Mind's line as soon as she is as she is meant to be; their units; what went wrong, by name."""
     faults = trio.run(carry_out, home, names, write, wait_s, lambda name: click.echo(f"{name} {words}."))
+    if home.root is None:
+        then(names)
     if len(names) == 1:
         _raise(faults)
     for name in (name for name in names if name in faults):

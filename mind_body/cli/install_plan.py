@@ -24,7 +24,7 @@ def plan_install(wanted: Wanted, facts: Facts, *, start: bool = True) -> Plan:
     links = sort_links(wanted.links, facts)
     directories = list(plan_directories(wanted.directories, facts))
     accounts = _missing_accounts(wanted, facts)
-    changed = [*files.changed, *gone.changed]
+    changed = [*files.changed, *gone.changed, *_changed_by_others(wanted, facts)]
     due = _find_due(wanted, facts, changed)
     actions = [
         *parents,
@@ -48,6 +48,7 @@ def plan_install(wanted: Wanted, facts: Facts, *, start: bool = True) -> Plan:
         links=done.links,
         directories=_add(before.directories if before else (), [a.about for a in (*parents, *directories) if a.do == "directory"]),
         accounts=_add(before.accounts if before else (), accounts),
+        seen={file.path: file.digest for file in wanted.files},
         pending=list(due),
     )
     first = manifest.model_copy(update={"replaced": done.replaced})
@@ -82,6 +83,13 @@ def _make_runtime(wanted: Wanted, facts: Facts) -> Iterator[Action]:
         yield Action("run", " ".join(argv), f"makes {wanted.runtime.path}", argv=argv)
 
 
+def _changed_by_others(wanted: Wanted, facts: Facts) -> list[str]:
+    """A package puts its files there itself, before anybody looks."""
+    seen = facts.manifest.seen if facts.manifest else {}
+    there = [file for file in wanted.files if file.path in facts.things and facts.things[file.path].digest == file.digest]
+    return [file.path for file in there if seen.get(file.path) != file.digest]
+
+
 def _find_due(wanted: Wanted, facts: Facts, changed: Sequence[str]) -> tuple[Due, ...]:
     if facts.manager is None:
         return ()
@@ -91,7 +99,7 @@ def _find_due(wanted: Wanted, facts: Facts, changed: Sequence[str]) -> tuple[Due
         due |= {"reload", "restart"}
     if any(path.endswith(".catalog") for path in changed):
         due.add("catalog")
-    if before is None or not before.files:
+    if before is None or not before.code:
         due |= {"enable", "start"}
     elif before.code != wanted.code:
         due.add("restart")

@@ -85,7 +85,8 @@ class Manifest(Settings):
 
     version: Literal[1] = 1
     release: str
-    code: str
+    code: str = ""
+    """Empty where all of it was taken back."""
     prefix: str = ""
     """Where units went."""
     files: dict[str, str] = Field(default_factory=dict)
@@ -100,6 +101,8 @@ class Manifest(Settings):
     """Those that were not there before, the outermost first."""
     accounts: list[str] = Field(default_factory=list)
     """Those that were not there before."""
+    seen: dict[str, str] = Field(default_factory=dict)
+    """Path → digest of every file of this release, whoever has put it there: a package may have."""
     pending: list[Due] = Field(default_factory=list)
     """What the manager is still to be told, should this run end before."""
 

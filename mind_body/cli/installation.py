@@ -23,7 +23,7 @@ import mind_body
 PACKAGE = "mind-body"
 UNSEEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108 - what a unit sees of its own
 """What `ProtectHome=yes` and `PrivateTmp=yes` take away (systemd.exec(5))."""
-OPT = "python3 -m venv /opt/mind-body && /opt/mind-body/bin/pip install mind-body && /opt/mind-body/bin/mind install"
+OPT = "`python3 -m venv /opt/mind-body`, `/opt/mind-body/bin/pip install` its checkout or wheel, `/opt/mind-body/bin/mind install`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def find_fault(installation: Installation, root: Path) -> str | None:
         there = _below(path, root)
         unseen = next((place for place in UNSEEN if Path(there).is_relative_to(place)), None)
         if unseen:
-            return f"the units could not run {there}: they see nothing of {unseen}. Install it below /opt: {OPT}"
+            return f"the units could not run {there}: they see nothing of {unseen}; put it below /opt: {OPT}"
         closed = next((one for one in (path, *path.parents) if one not in {root, *root.parents} and not _is_open(one)), None)
         if closed:
             return f"the units could not run {there}: {closed} is closed to other users; `chmod o+rX` it, or: {OPT}"

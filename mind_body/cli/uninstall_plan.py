@@ -16,7 +16,7 @@ WHY = "as it was put there"
 
 def plan_uninstall(facts: Facts, places: Sequence[str], runtime: str, *, purge: bool) -> Plan:
     """`places`: where configuration and state lie. `runtime`: what is gone at the next boot."""
-    before = facts.manifest or Manifest(release="", code="")
+    before = facts.manifest or Manifest(release="")
     everything = purge or not facts.left
     files = dict.fromkeys((*before.files, *before.beside, *before.replaced))
     gone = sort_gone([path for path in files if path not in before.links], facts, WHY)
@@ -37,9 +37,7 @@ def plan_uninstall(facts: Facts, places: Sequence[str], runtime: str, *, purge: 
     actions += _remove_directories(others, facts)
     manifest = None
     if not everything:
-        manifest = Manifest(
-            release=before.release, code=before.code, prefix=before.prefix, directories=kept_directories, accounts=before.accounts
-        )
+        manifest = Manifest(release=before.release, directories=kept_directories, accounts=before.accounts)
     return Plan(tuple(actions), manifest, kept=gone.kept)
 
 

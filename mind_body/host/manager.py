@@ -76,6 +76,20 @@ def start_mind(name: str) -> None:
     change(["systemctl", "enable", *(["--now"] if is_booted() else []), f"mind@{name}.target"])
 
 
+def stop_minds(names: Sequence[str]) -> None:
+    """Their halves, and the sockets that would start them. Raises MindBodyError."""
+    if names and is_booted():
+        change(["systemctl", "stop", *(f"mind@{name}.target" for name in names)])
+
+
+def resume_minds(names: Sequence[str]) -> None:
+    """Those of them that are enabled: their sockets are there again. Raises MindBodyError."""
+    enabled = set(list_enabled())
+    targets = [target for name in names if (target := f"mind@{name}.target") in enabled]
+    if targets and is_booted():
+        change(["systemctl", "start", *targets])
+
+
 def change(argv: Sequence[str]) -> None:
     """Run it to its end. Raises MindBodyError with what it said."""
     ran = run_tool(argv)

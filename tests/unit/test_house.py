@@ -19,7 +19,7 @@ def _run(*argv: str) -> None:
 
 def _tracked() -> list[Path]:
     """Every file of the project, found without git: a source archive has none."""
-    skip = {".git", ".venv", ".npm", ".demo", "__pycache__"}
+    skip = {".git", ".venv", ".npm", ".demo", ".deb", "dist", "__pycache__"}
     return [
         path
         for path in ROOT.rglob("*")
@@ -53,7 +53,7 @@ def test_shell_files_are_sound() -> None:
     _run(shellcheck, *scripts)
 
 
-@pytest.mark.parametrize("target", ["venv", "demo", "test", "test-long", "probes", "clean"])
+@pytest.mark.parametrize("target", ["venv", "demo", "test", "test-long", "probes", "deb", "clean"])
 def test_the_makefile_knows_its_targets(target: str) -> None:
     _run("make", "--dry-run", "--always-make", target, "SAY=hello")
 
