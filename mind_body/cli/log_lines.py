@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mind_body.cli.render import render_plain
 from mind_body.journal_kinds.kind import PRIORITY
+from mind_body.matrix.outside import clean
 
 UNITS = ("mind-persona@{}.service", "mind-self@{}.service")
 """What runs for one Mind alone."""
@@ -99,4 +99,4 @@ def _text(value: Any) -> str:
     if isinstance(value, list):
         numbers = all(isinstance(one, int) for one in value)
         value = bytes(value).decode(errors="replace") if numbers else value[0]
-    return " ".join(render_plain(value).split()) if isinstance(value, str) else ""
+    return " ".join(clean(value).splitlines()).expandtabs(4).rstrip() if isinstance(value, str) else ""
