@@ -61,10 +61,11 @@ def new(home: Home, /, name: str, **options: Any) -> None:
     plan = NewMind(name, values, secrets, persona, released=options["release"], by="mind new")
     for path in create_mind(home, plan, render_utc(now_ms())):
         click.echo(f"{path} was there and is kept.")
+    _tell(home, name, **{word: options[word] for word in ("release", "no_start")}, own_persona=bool(persona))
     if home.root is None and not options["no_start"]:
         hand_over({MATRIX} | ({MODEL} if key else set()))
         start_mind(name)
-    _tell(home, name, **{word: options[word] for word in ("release", "no_start")}, own_persona=bool(persona))
+        click.echo(f"Her units are started: `systemctl status 'mind*@{name}*'`")
 
 
 class _Asked:

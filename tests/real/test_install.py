@@ -8,6 +8,7 @@ import pytest
 
 from mind_body.cli.install_shapes import ACCOUNTS
 from tests.parts_present import require_part
+from tests.real.parts.scene import wait_until
 from tests.real.parts.systemd_bed import Bed, open_bed
 from tests.real.parts.systemd_product import MIND, PREFIX, PYTHON, VERSION, Product, put_product, shown
 
@@ -24,6 +25,7 @@ store.MIGRATIONS, store.NEWEST = store.MIGRATIONS[:2], 2
 store.open_mind(Path(sys.argv[1]), create=True).close()
 """
 VERSION_OF = "import sqlite3, sys; print(sqlite3.connect(sys.argv[1]).execute('PRAGMA user_version').fetchone()[0])"
+WRITE = "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('BEGIN IMMEDIATE'); db.rollback()"
 PASSWORD = "long and hers"
 
 
@@ -160,6 +162,28 @@ def test_who_is_no_organ_reads_nothing_pokes_nobody_and_borrows_nothing(bed: Bed
         connect = f"import socket; socket.socket(socket.AF_UNIX, socket.SOCK_{kind}).connect('/run/mind/{name}')"
         assert "PermissionError" in bed.run("/usr/bin/python3", "-c", connect, user="nobody", check=False).stderr
         bed.run("/usr/bin/python3", "-c", connect, user="mind-persona")
+
+
+def test_a_held_mind_has_no_sockets_and_a_released_one_has(bed: Bed) -> None:
+    install(bed)
+    make_mind(bed, "ada")
+    bed.run("mind", "brake", "hold", "ada")
+    wait_until("her sockets to be gone", lambda: not bed.path("/run/mind/persona@ada.sock").exists())
+    assert bed.systemctl("is-enabled", "mind@ada.target") == "enabled"
+    bed.run("mind", "brake", "release", "ada")
+    assert [bed.state(f"mind-{half}@ada.socket") for half in ("persona", "self")] == ["active", "active"]
+
+
+def test_a_restored_mind_is_the_organs_again(bed: Bed) -> None:
+    install(bed)
+    make_mind(bed, "ada")
+    bed.run("mind", "backup", "ada", "--to", "/root/ada.db")
+    assert "stop" in bed.run("mind", "restore", "ada", "/root/ada.db", check=False).stderr
+    bed.systemctl("stop", *DAEMONS, *SOCKETS)
+    bed.run("mind", "restore", "ada", "/root/ada.db")
+    assert bed.run("stat", "-c", "%a %U:%G", "/var/lib/mind/ada/mind.db").stdout == "660 root:mind\n"
+    bed.systemctl("start", "mind.target")
+    assert bed.run(PYTHON, "-c", WRITE, "/var/lib/mind/ada/mind.db", user="mind-persona").returncode == 0
 
 
 def test_what_units_could_not_run_is_refused_before_anything_is_done(bed: Bed) -> None:

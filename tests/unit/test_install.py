@@ -314,6 +314,24 @@ def test_where_a_socket_is_another_one_everything_begins_anew_together() -> None
     assert world.told == ["systemctl daemon-reload", "systemctl restart mind.target"]
 
 
+def test_what_a_package_put_there_itself_is_told_to_the_manager_and_left_to_the_package() -> None:
+    world = World()
+    for release, text in ((make_wanted({"mind-mouth.service": "1"}), "1"), (make_wanted({"mind-mouth.service": "2"}), "2")):
+        for directory in (Path(file.path).parent for file in release.files):
+            world.do(Action("directory", str(directory), mode=0o755), {}, None)
+        for file in release.files:
+            world.write(file.path, file.content.decode())
+        world.told.clear()
+        assert not [action for action in world.install(release).actions if action.do == "write"]
+        assert {
+            "systemctl daemon-reload",
+            "systemctl enable mind.target" if text == "1" else f"systemctl restart {DAEMONS[1]}",
+        } <= set(world.told)
+        assert world.install(release).actions == ()
+    world.uninstall(purge=True)
+    assert f"{UNITS}/mind-mouth.service" in world.things
+
+
 def test_minds_are_migrated_while_nobody_who_knows_the_old_shape_runs() -> None:
     world = World(minds=("ada", "bea"))
     world.install(make_wanted())
