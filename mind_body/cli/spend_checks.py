@@ -118,7 +118,9 @@ def _host(home: Home) -> HostConfig:
 
 
 def _keys(home: Home, name: str, config: MindConfig) -> list[Check]:
-    """Only while the lease runs is it seen as whom: by the lock that it holds."""
+    """Only while the lease runs is it seen as whom: by the lock that it holds. Under systemd it is handed them, as root's."""
+    if home.root is None:
+        return []
     wanted = [home.model_key(name)] if config.model.credential != "none" else []
     wanted += [home.self_key(name)] if config.self.enabled and config.self.credential != "none" else []
     lock = home.lock_file("lease")
