@@ -64,8 +64,8 @@ def new(home: Home, /, name: str, **options: Any) -> None:
     _tell(home, name, **{word: options[word] for word in ("release", "no_start")}, own_persona=bool(persona))
     if home.root is None and not options["no_start"]:
         hand_over({MATRIX} | ({MODEL} if key else set()))
-        start_mind(name)
-        click.echo(f"Her units are started: `systemctl status 'mind*@{name}*'`")
+        words = "are started" if start_mind(name) else "start at the next boot"
+        click.echo(f"Her units {words}: `systemctl status 'mind*@{name}*'`")
 
 
 class _Asked:

@@ -71,51 +71,39 @@ def hand_over(kinds: Collection[str]) -> None:
         change(["systemctl", "try-restart", *units])
 
 
-def start_mind(name: str) -> None:
-    """Now and at every boot; in an image that is being made, at its boots. Raises MindBodyError."""
-    change(["systemctl", "enable", *(["--now"] if is_booted() else []), f"mind@{name}.target"])
+def start_mind(name: str) -> bool:
+    """Now and at every boot; in an image that is being made, at its boots, and False. Raises MindBodyError."""
+    booted = is_booted()
+    change(["systemctl", "enable", *(["--now"] if booted else []), f"mind@{name}.target"])
+    return booted
 
 
-def stop_minds(names: Sequence[str]) -> None:
-    """Their halves, and the sockets that would start them. Raises MindBodyError."""
-    if names and is_booted():
-        change(["systemctl", "stop", *(f"mind@{name}.target" for name in names)])
-
-
-def resume_minds(names: Sequence[str]) -> None:
-    """Those of them that are enabled: their sockets are there again. Raises MindBodyError."""
-    enabled = set(list_enabled())
-    targets = [target for name in names if (target := f"mind@{name}.target") in enabled]
-    if targets and is_booted():
-        change(["systemctl", "start", *targets])
-
-
-def change(argv: Sequence[str]) -> None:
+def change(argv: Sequence[str], within_s: float = _CALL_S) -> None:
     """Run it to its end. Raises MindBodyError with what it said."""
-    ran = run_tool(argv)
+    ran = run_tool(argv, within_s)
     if ran.code:
         words = " ".join((ran.err or ran.out).split()) or f"it ended with {ran.code}"
         raise MindBodyError(f"`{' '.join(argv)}` failed: {words}")
 
 
-def run_tool(argv: Sequence[str]) -> Ran:
-    """Raises ChildError where it is not there, or takes longer than anything here may."""
-    return trio.run(_run, argv)
+def run_tool(argv: Sequence[str], within_s: float = _CALL_S) -> Ran:
+    """Raises ChildError where it is not there, or takes longer than it may."""
+    return trio.run(_run, argv, within_s)
 
 
-async def _run(argv: Sequence[str]) -> Ran:
+async def _run(argv: Sequence[str], within_s: float) -> Ran:
     child = start_child(argv, env=_ENVIRONMENT, stdout="pipe", stderr="pipe")
     out: list[str] = []
     err: list[str] = []
     try:
-        with trio.fail_after(_CALL_S):
+        with trio.fail_after(within_s):
             async with trio.open_nursery() as nursery:
                 for stream, lines in ((child.stdout, out), (child.stderr, err)):
                     assert stream is not None
                     nursery.start_soon(drain_lines, stream, lines.append)
             code = await child.wait()
     except trio.TooSlowError as error:
-        raise ChildError(f"`{' '.join(argv)}` does not end") from error
+        raise ChildError(f"`{' '.join(argv[:4])}{' …' * (len(argv) > 4)}` does not end within {within_s:g} s") from error
     finally:
         await child.aclose()
     return Ran(code, "\n".join(out), "\n".join(err))

@@ -37,6 +37,7 @@ from mind_body.cli.uninstall_plan import plan_uninstall
 from mind_body.cli.unit_text import render_command, render_unit
 from mind_body.data import units_dir
 from mind_body.errors import ChildError, MindBodyError
+from mind_body.home import Home
 from mind_body.host.manager import OLDEST, change, run_tool
 
 UNITS = "/usr/local/lib/systemd/system"
@@ -555,6 +556,29 @@ def test_a_host_without_root_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None
     told = call("install")
     assert told.exit_code == 78
     assert "as root" in told.output
+
+
+@pytest.mark.parametrize(("version", "words"), [(None, "systemd is not here"), (251, "this is 251")])
+def test_a_host_without_a_systemd_that_knows_the_units_is_told_of_mind_up(
+    monkeypatch: pytest.MonkeyPatch, version: int | None, words: str
+) -> None:
+    monkeypatch.setattr("mind_body.cli.install.read_version", lambda: version)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    told = call("install")
+    assert told.exit_code == 78
+    assert words in told.output
+    assert "mind --home DIR up" in told.output
+
+
+def test_a_mind_on_a_host_that_is_not_prepared_is_refused_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    unprepared = Home(None, tmp_path / "etc", tmp_path / "state", tmp_path / "run")
+    monkeypatch.setattr("mind_body.cli.main.find_home", lambda _: unprepared)
+    told = call("new", "ada", "--no-input")
+    assert told.exit_code == 78
+    assert "`mind install` makes it" in told.output
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_tool_that_fails_is_a_sentence_with_its_words() -> None:
