@@ -43,4 +43,5 @@ class Notify:
 
     def _send(self, message: str) -> None:
         if self._notifier is not None:
-            self._notifier.notify(message)
+            # sdnotify sends Latin-1, and the manager reads UTF-8.
+            self._notifier.notify(message.encode("utf-8", "replace").decode("latin-1"))

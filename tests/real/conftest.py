@@ -15,7 +15,7 @@ from tests.real.parts.lease import close_leases
 from tests.real.parts.scene import Scene
 from tests.real.parts.synapse import Homeserver, open_homeserver
 from tests.real.parts.systemd_bed import open_bed
-from tests.real.parts.systemd_product import Product, install_by_hand, put_product, shown
+from tests.real.parts.systemd_product import Product, put_product, shown
 from tests.real.parts.systemd_scene import Household
 
 
@@ -68,8 +68,9 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Product]:
     require_part("systemd")
     with open_bed(tmp_path_factory.mktemp("bed") / "host", shown()) as bed:
         put_product(bed)
-        install_by_hand(bed)
-        yield Product(bed)
+        product = Product(bed)
+        product.mind("install")
+        yield product
 
 
 @pytest.fixture

@@ -80,6 +80,12 @@ def test_a_status_that_says_nothing_new_is_not_sent(manager: socket.socket) -> N
     assert [manager.recv(99).decode() for _ in range(4)] == ["READY=1\nSTATUS=a", "STATUS=b", "STATUS=c", "STOPPING=1"]
 
 
+def test_a_status_arrives_as_it_was_said(manager: socket.socket) -> None:
+    with telling() as notify:
+        notify.status("Working · turn 1")
+    assert manager.recv(99).decode() == "STATUS=Working · turn 1"
+
+
 def test_more_time_is_asked_for_in_microseconds(manager: socket.socket) -> None:
     with telling() as notify:
         notify.extend(1.5)

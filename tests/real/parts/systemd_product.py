@@ -75,31 +75,3 @@ class Product:
         db = f"/var/lib/mind/{name}/mind.db"
         told = self.bed.run(PYTHON, "-IS", "-c", WITNESS, db, sql, json.dumps(values)).stdout
         return list(json.loads(told))
-
-
-# Until `mind install` does it.
-ACCOUNTS = "".join(f"u mind-{organ} -:mind -\n" for organ in ("mouth", "heartbeat", "lease", "persona", "self"))
-DIRECTORIES = """
-d /run/mind 2770 root mind
-d /var/lib/mind 2770 root mind
-d /etc/mind 2750 root mind
-d /etc/mind/minds 2750 root mind
-d /etc/mind/persona 2750 root mind
-d /etc/mind/control 2755 root mind
-d /etc/mind/credentials 0700 root root
-d /etc/mind/credentials/matrix 0700 root root
-d /etc/mind/credentials/model 0700 root root
-"""
-
-
-def install_by_hand(bed: Bed) -> None:
-    for unit in sorted((ROOT / "units").iterdir()):
-        if unit.suffix in {".service", ".socket", ".target", ".slice"}:
-            text = unit.read_text().replace("@MIND@", MIND).replace("@PYTHON@", PYTHON)
-            kept = [line for line in text.splitlines() if not line.startswith("@SINCE")]
-            bed.write(f"/usr/local/lib/systemd/system/{unit.name}", "\n".join(kept) + "\n")
-    bed.write("/etc/sysusers.d/mind.conf", f"g mind - -\n{ACCOUNTS}")
-    bed.write("/etc/tmpfiles.d/mind.conf", DIRECTORIES)
-    bed.run("systemd-sysusers")
-    bed.run("systemd-tmpfiles", "--create", "mind.conf")
-    bed.systemctl("daemon-reload")

@@ -16,6 +16,8 @@ from tests.real.parts.systemd_product import Product
 
 PASSWORD = "her long password"
 QUICK = {"persona": {"linger_s": 2.0, "debounce_s": 0.0, "debounce_max_s": 0.5}}
+STARTING = "7d4958e842da4a758f6c1cdc7b36dcc5"
+"""SD_MESSAGE_UNIT_STARTING (sd-messages.h)."""
 DAEMONS = ("mind-mouth.service", "mind-heartbeat.service", "mind-lease.service")
 
 
@@ -35,27 +37,30 @@ class Household:
     def person(self, name: str = "bob") -> Person:
         return self.homeserver.person(name)
 
-    def new(self, name: str, *words: str, released: bool = True, **tables: dict[str, Any]) -> str:
-        """A Mind, made by `mind new` and with settings as an operator would edit them; her user id. Nothing of hers runs yet."""
+    def new(self, name: str, /, *words: str, released: bool = True, start: bool = False, **tables: dict[str, Any]) -> str:
+        """A Mind, made by `mind new` and with settings as an operator would edit them; her user id. Only with `start` does
+        `mind new` start what is hers.
+        """
         account = self.homeserver.register(self.homeserver.unique(name), PASSWORD)
         self.product.mind(
             "new", name, "--no-input", "--homeserver", self.homeserver.base_url, "--user", account.user_id, "--password-file", "-",
             *(words or ("--provider", "openai", "--base-url", self.api.base_url, "--model", "scripted")),
             *(["--release"] if released else []),
-            text=PASSWORD,
+            *([] if start else ["--no-start"]), text=PASSWORD,
         )  # fmt: skip
         self._minds.append(name)
-        self.bed.systemctl("try-restart", "mind-mouth.service", "mind-lease.service")  # until `mind new` does it
         self.set(name, **{table: {**QUICK.get(table, {}), **tables.get(table, {})} for table in (*QUICK, *tables)})
         return account.user_id
 
-    def set(self, name: str, **tables: dict[str, Any]) -> None:
+    def set(self, name: str, /, **tables: dict[str, Any]) -> None:
         """Change settings of hers."""
         path = self.bed.path(f"/etc/mind/minds/{name}.toml")
         values = tomllib.loads(path.read_text())
         path.write_text(_toml({table: {**values.get(table, {}), **tables.get(table, {})} for table in (*values, *tables)}))
 
     def enable(self, name: str) -> None:
+        """As `mind new` does it by itself: who has the credentials is started anew."""
+        self.bed.systemctl("try-restart", "mind-mouth.service", "mind-lease.service")
         self.bed.systemctl("enable", "--now", f"mind@{name}.target")
         for daemon in DAEMONS:
             self.bed.wait_state(daemon)
@@ -79,6 +84,14 @@ class Household:
         """Processes of her Persona."""
         return len(self.bed.processes_of(f"mind-persona@{name}.service"))
 
+    def self_key(self, name: str, text: str) -> None:
+        """What her Self's calls are made with."""
+        self.bed.write(f"/etc/mind/credentials/model/{name}.self-key", text, 0o600)
+
+    def starts(self, unit: str) -> int:
+        """How often a unit was started, in vain or not, since the bed began."""
+        return len(self.bed.journal(f"UNIT={unit}", f"MESSAGE_ID={STARTING}"))
+
     def wait_gone(self, name: str, deadline_s: float = 30.0) -> None:
         """Until nothing of hers runs."""
         for half in ("persona", "self"):
@@ -89,7 +102,8 @@ class Household:
         if not self.bed.pid:
             return
         for name in self._minds:
-            self.bed.systemctl(
-                "disable", "--now", f"mind@{name}.target", f"mind-persona@{name}.service", f"mind-self@{name}.service", check=False
-            )
+            units = (f"mind@{name}.target", f"mind-persona@{name}.service", f"mind-self@{name}.service")
+            self.bed.systemctl("disable", "--now", *units, check=False)
             self.bed.path(f"/etc/mind/minds/{name}.toml").unlink(missing_ok=True)
+            self.bed.run("sh", "-c", f"rm -rf /var/lib/mind/{name} /etc/mind/persona/{name}.* /etc/mind/control/{name}")
+            self.bed.run("sh", "-c", f"rm -f /etc/mind/credentials/*/{name}.* /var/lib/mind/mouth.d/{name}.*")
