@@ -1,8 +1,10 @@
 """Wiring: `mind brake` and `mind dial`: write the files, poke every organ, wait until each one that runs has acted (see `acted`).
 
 Who does not act is named after a bounded wait; a brake holds from the moment its file is written. Of several Minds, the ones that
-could not be held, or did not act, are named when all the others have been told of. Under systemd a held Mind's units are stopped at
-the end, so that no poke starts a half of hers, and are there again when she is released.
+could not be held, or did not act, are named when all the others have been told of.
+
+Under systemd a held Mind's units are stopped when the organs have acted, so that no poke starts a half of hers. They are there
+again before she is released: whoever then looks can poke her.
 """
 
 import functools
@@ -13,6 +15,7 @@ import click
 import trio
 
 from mind_body.cli.acted import Faults, carry_out
+from mind_body.cli.unit_states import read_states
 from mind_body.cli.who import read_user_name
 from mind_body.clock import now_ms, render_utc
 from mind_body.config import list_minds, parse_settings, read_mind_config
@@ -20,7 +23,8 @@ from mind_body.control.effective import BrakeFile, DialFile, Held
 from mind_body.control.files import read_control, read_dial, write_brake, write_dial
 from mind_body.errors import ConfigError, MindBodyError, OperatorError
 from mind_body.home import Home
-from mind_body.host.manager import resume_minds, stop_minds
+from mind_body.host.manager import is_booted
+from mind_body.host.units import resume_minds, stop_minds
 
 
 @click.group()
@@ -45,7 +49,8 @@ def hold(home: Home, names: tuple[str, ...], every: bool, reason: str, wait_s: f
     words = f"is held{': ' + reason if reason else ''}"
     chosen = _chosen(home, names, every)
     write = functools.partial(write_brake, home, brake=made)
-    _for_all(home, chosen, write, wait_s=wait_s, words=words, then=stop_minds)
+    faults = _carry_out(home, chosen, write, wait_s, words)
+    _end(chosen, faults, _by_manager(home, stop_minds, chosen))
 
 
 @brake.command()
@@ -64,7 +69,11 @@ def release(home: Home, names: tuple[str, ...], every: bool, reason: str, wait_s
         if isinstance(control, Held):
             raise OperatorError(f"{name} is still held: {control.reason}")
 
-    _for_all(home, _chosen(home, names, every), write, wait_s=wait_s, words="is released", then=resume_minds)
+    chosen = _chosen(home, names, every)
+    fault = _by_manager(home, resume_minds, chosen)
+    faults = _carry_out(home, chosen, write, wait_s, "is released")
+    _note_unstarted(home, [name for name in chosen if name not in faults])
+    _end(chosen, faults, fault)
 
 
 @click.command()
@@ -132,24 +141,39 @@ def _chosen(home: Home, names: tuple[str, ...], every: bool) -> list[str]:
     return chosen
 
 
-def _for_all(
-    home: Home,
-    names: list[str],
-    write: Callable[[str], None],
-    *,
-    wait_s: float,
-    words: str,
-    then: Callable[[Sequence[str]], None],
-) -> None:
-    """Each Mind's line as soon as she is as she is meant to be; their units; what went wrong, by name."""
-    faults = trio.run(carry_out, home, names, write, wait_s, lambda name: click.echo(f"{name} {words}."))
-    if home.root is None:
-        then(names)
-    if len(names) == 1:
+def _carry_out(home: Home, names: list[str], write: Callable[[str], None], wait_s: float, words: str) -> Faults:
+    """Each Mind's line as soon as she is as she is meant to be."""
+    return trio.run(carry_out, home, names, write, wait_s, lambda name: click.echo(f"{name} {words}."))
+
+
+def _by_manager(home: Home, change: Callable[[Sequence[str]], None], names: Sequence[str]) -> MindBodyError | None:
+    """What went wrong with their units, where systemd carries them. The brake's file is what counts, and waits for nobody."""
+    if home.root is not None or not is_booted():
+        return None
+    try:
+        change(names)
+    except MindBodyError as error:
+        return error
+    return None
+
+
+def _note_unstarted(home: Home, names: Sequence[str]) -> None:
+    """Who was disabled stays so, and would wait for ever."""
+    states = read_states(home)
+    for name in (name for name in names if states.is_started(name) is False):
+        click.echo(f"mind: nothing starts {name}: `systemctl enable --now mind@{name}.target`", err=True)
+
+
+def _end(names: list[str], faults: Faults, fault: MindBodyError | None) -> None:
+    """What went wrong, by name, then with their units."""
+    if len(names) == 1 and fault is None:
         _raise(faults)
     for name in (name for name in names if name in faults):
         click.echo(f"mind: {name}: {faults[name]}", err=True)
-    click.get_current_context().exit(max((fault.exit_code for fault in faults.values()), default=0))
+    if fault is not None:
+        click.echo(f"mind: {fault}", err=True)
+    found = [*faults.values(), *([fault] if fault is not None else [])]
+    click.get_current_context().exit(max((one.exit_code for one in found), default=0))
 
 
 def _raise(faults: Faults) -> None:

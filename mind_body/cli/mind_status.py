@@ -2,25 +2,25 @@
 
 from typing import Any, TypedDict
 
+from mind_body.cli.last import find_last
 from mind_body.cli.minds import opened
+from mind_body.cli.unit_states import States
+from mind_body.cli.why_facts import Eyes
 from mind_body.clock import now_ms
 from mind_body.config import read_mind_config
 from mind_body.control.effective import Held
 from mind_body.control.files import read_control
 from mind_body.control.govern import window_of
 from mind_body.errors import MindBodyError
-from mind_body.home import Home
-from mind_body.host.liveness import read_holder
+from mind_body.host.units import DAEMONS, HALVES
 from mind_body.mind.place_reports import read_busy_places
 from mind_body.mind.questions import read_open_questions
 from mind_body.mind.records import Pause, Run, RunKind
 from mind_body.mind.reports import read_figures
-from mind_body.mind.wakes import read_standing
+from mind_body.mind.runs import recent_runs
 from mind_body.money import parse_usd
 from mind_body.settings import HostConfig
 
-DAEMONS = ("mouth", "heartbeat", "lease")
-"""One per host, for all its Minds."""
 DEAF_AFTER_MS = 900_000
 """The mouth stores an empty answer's position every ten minutes: after a quarter of an hour she hears nobody."""
 
@@ -45,17 +45,18 @@ class Status(TypedDict):
     open_questions: int
     spent_places: list[dict[str, str | None]]
     units: dict[str, str]
+    last_reason: str
+    last_at: int | None
     pauses: list[dict[str, Any]]
     encrypted_rooms: list[str]
     heard_until: int | None
     fault: str | None
 
 
-def read_status(home: Home, host: HostConfig, name: str) -> Status:
+def read_status(states: States, host: HostConfig, name: str) -> Status:
     """A mind file that cannot be read is a fault of its own and hides no other Mind."""
-    control = read_control(home, name)
-    units = {organ: read_unit(home, organ, "stopped") for organ in DAEMONS}
-    units |= {half: read_unit(home, half, "idle", name) for half in ("persona", "self")}
+    control = read_control(states.home, name)
+    units = {organ: states.of_daemon(organ) for organ in DAEMONS} | {half: states.of_half(half, name) for half in HALVES}
     status = Status(
         name=name,
         brake="held" if isinstance(control, Held) else "released",
@@ -74,30 +75,31 @@ def read_status(home: Home, host: HostConfig, name: str) -> Status:
         open_questions=0,
         spent_places=[],
         units=units,
+        last_reason=f"held: {control.reason}" if isinstance(control, Held) else "",
+        last_at=None,
         pauses=[],
         encrypted_rooms=[],
         heard_until=None,
         fault=None,
     )
     try:
-        _fill_in(status, home, host, name)
+        _fill_in(status, states, host, name)
     except MindBodyError as error:
         status["fault"] = str(error)
     return status
 
 
-def read_unit(home: Home, organ: str, otherwise: str, name: str | None = None) -> str:
-    """Whether an organ runs, by its lock."""
-    return otherwise if read_holder(home.lock_file(organ, name)) is None else "running"
-
-
-def _fill_in(status: Status, home: Home, host: HostConfig, name: str) -> None:
+def _fill_in(status: Status, states: States, host: HostConfig, name: str) -> None:
+    home = states.home
     config, now = read_mind_config(home, name), now_ms()
     window = window_of(host, now)
     with opened(home, name) as mind, mind.read() as tx:
         figures = read_figures(tx, window.day_start)
-        standing = read_standing(tx, RunKind.PERSONA_TURN, window)
         asked, places = read_open_questions(tx), read_busy_places(tx, config.persona.loop_turns)
+        known = Eyes(home, host, name).read(tx, config, now, beats=False)
+        ended = [run for kind in (RunKind.PERSONA_TURN, RunKind.SELF_RUN) for run in recent_runs(tx, kind, 1)]
+    last, standing = find_last(known, ended), known.wake.standing
+    status["last_reason"], status["last_at"] = last.reason, last.at
     status["live_run"] = _render_run(figures.live_run)
     status["self_run"] = _render_run(figures.self_run)
     status["waiting_work"], status["pending"], status["unsent"] = figures.waiting_work, figures.pending, figures.unsent

@@ -1,20 +1,28 @@
 """Wiring: `mind status`: a table for people, JSON for machines."""
 
 import json
+import shutil
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import click
 
-from mind_body.cli.mind_status import DAEMONS, DEAF_AFTER_MS, Status, read_status, read_unit
+from mind_body.cli.mind_status import DEAF_AFTER_MS, Status, read_status
 from mind_body.cli.minds import find_minds
-from mind_body.cli.render import list_words, render_table, render_tokens, render_wait, render_when
+from mind_body.cli.render import list_words, render_plain, render_table, render_tokens, render_wait, render_when
+from mind_body.cli.unit_states import States, describe, read_states
 from mind_body.clock import next_day, next_month, now_ms, render_utc
 from mind_body.config import read_host_config
 from mind_body.errors import MindBodyError
 from mind_body.home import Home
+from mind_body.host.units import DAEMONS, list_units_of
 from mind_body.money import render_usd
 from mind_body.settings import HostConfig
 
-HEAD = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "MONTH", "PERSONA", "SELF")
+HEAD = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "MONTH", "PERSONA", "SELF", "LAST REASON")
+REASON_LEAST, REASON_MOST = 24, 160
+"""Characters of the last cell: on a narrow terminal, and where no terminal bounds it."""
 
 
 @click.command()
@@ -22,34 +30,49 @@ HEAD = ("MIND", "BRAKE", "RUN", "MAIL", "UNSENT", "CONTEXT", "TODAY", "MONTH", "
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.pass_obj
 def status(home: Home, names: tuple[str, ...], as_json: bool) -> None:
-    """Show the Minds of this host: brake, live run, mail that waits, context, spending, what runs.
+    """Show the Minds of this host: brake, live run, mail that waits, context, spending, what runs, and why nothing does.
+
+    Under systemd what runs is what systemd says; without it, the locks that organs hold.
 
     \b
-    JSON: {home, run_dir, minds: [{
+    JSON: {home, run_dir, systemd (null where it does not carry these Minds, or {fault (null, or why it does not answer: then the
+        locks are what is known), units {by name: {active, sub, status (what it says of itself), result, exit_status (or null)}}}),
+        minds: [{
         name, brake ("held" or "released"), reason (why it is held), live_run (null, or {id, kind, cause, reason, opened_at, held}),
         self_run (the same of her Self), waiting_work (work that waits for a run, or for a confirmation),
         pending (mail that no turn has closed), unsent (said, not yet in the room), prefix_tokens and ceiling_tokens (of the session
         used last), spend_today_micro_usd and spend_month_micro_usd (by her own record, in the host's day and month),
         day_cap_micro_usd and month_cap_micro_usd (what she may spend in them), open_questions (how many only an operator can
         answer), spent_places [{room, thread}] (where she answers no bots until a person speaks; thread null: all of the room),
-        units {mouth, heartbeat, lease, persona, self: "running", "idle" or "stopped"}, pauses [{cause, until, reason}],
-        encrypted_rooms (rooms she is in and cannot read), heard_until (when the homeserver's newest answer was stored, or null),
-        fault (null, or why not readable)}]}
+        units {mouth, heartbeat, lease, persona, self: "running", "idle" or "stopped"; under systemd also "starting", "restarting",
+        "stopping", "failed"}, last_reason (why she does nothing now, or how her newest run ended), last_at (when that ended, or
+        null), pauses [{cause, until, reason}], encrypted_rooms (rooms she is in and cannot read), heard_until (when the
+        homeserver's newest answer was stored, or null), fault (null, or why not readable)}]}
     """
-    host = _read_host(home)
-    minds = [read_status(home, host, name) for name in find_minds(home, names)]
+    host, found = _read_host(home), find_minds(home, names)
+    states = read_states(home)
+    minds = [read_status(states, host, name) for name in found]
     if as_json:
-        click.echo(json.dumps({"home": str(home.root or home.etc), "run_dir": str(home.run), "minds": minds}, indent=2))
+        about = {
+            "home": str(home.root or home.etc),
+            "run_dir": str(home.run),
+            "systemd": _render_systemd(states, found if names else None),
+        }
+        click.echo(json.dumps({**about, "minds": minds}, indent=2))
         return
     if not minds:
-        click.echo("There is no Mind here yet: `mind new NAME` makes one.")
+        click.echo(_nobody(home))
         return
-    click.echo(render_table(HEAD, [_row(mind) for mind in minds]))
-    click.echo(_daemons(home))
-    for note in [note for mind in minds for note in _notes(home, host, mind)]:
-        click.echo(note)
-    if home.root is not None and home.run.parent != home.root:
-        click.echo(f"Sockets are in {home.run}: below {home.root} their paths would be too long.")
+    click.echo(render_table(HEAD, _rows(minds)))
+    click.echo(_daemons(states, found))
+    for note in [*_host_notes(states), *(note for mind in minds for note in _notes(states, host, mind))]:
+        click.echo(render_plain(note))
+
+
+def _nobody(home: Home) -> str:
+    if home.root is None and not home.minds_dir.is_dir():
+        return f"This host carries no Minds ({home.etc}): `mind install` prepares it, or name a home directory with --home DIR."
+    return "There is no Mind here yet: `mind new NAME` makes one."
 
 
 def _read_host(home: Home) -> HostConfig:
@@ -59,6 +82,24 @@ def _read_host(home: Home) -> HostConfig:
     except MindBodyError as error:
         click.echo(f"mind: {error}; shown by the defaults", err=True)
         return HostConfig()
+
+
+def _rows(minds: Sequence[Status]) -> list[list[str]]:
+    """The last cell is a sentence: it gets what is left of the line where somebody reads it."""
+    rows = [_row(mind) for mind in minds]
+    width = len(render_table(HEAD[:-1], rows).partition("\n")[0]) + len("  ")
+    most = max(shutil.get_terminal_size().columns - width, REASON_LEAST) if sys.stdout.isatty() else REASON_MOST
+    reasons = [_cut(_last(mind), most) for mind in minds]
+    return [[*row, reason] for row, reason in zip(rows, reasons, strict=True)]
+
+
+def _last(mind: Status) -> str:
+    ago = f", {render_wait(now_ms() - mind['last_at'])} ago" if mind["last_at"] is not None else ""
+    return " ".join(render_plain(mind["last_reason"] + ago).split())
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _row(mind: Status) -> list[str]:
@@ -89,21 +130,52 @@ def _self_cell(mind: Status) -> str:
     return f"{doing}, {waiting} waiting" if waiting else doing
 
 
-def _daemons(home: Home) -> str:
-    """The organs that serve every Mind, in one line."""
-    states = {organ: read_unit(home, organ, "stopped") for organ in DAEMONS}
-    words = list_words([f"the {organ} is {state}" for organ, state in states.items()])
-    hint = f" (`mind --home {home.root} up` runs them)" if home.root is not None and "stopped" in states.values() else ""
+def _daemons(states: States, names: list[str]) -> str:
+    """The organs that serve every Mind: a table of what they say of themselves, where systemd has it, or one line."""
+    if states.units is not None:
+        rows = [(unit.name.removesuffix(".service"), describe(unit), unit.status or "-") for unit in states.list_told(names)]
+        return f"\n{render_table(('UNIT', 'STATE', 'SAYS'), rows)}"
+    running = {organ: states.of_daemon(organ) for organ in DAEMONS}
+    words = list_words([f"the {organ} is {state}" for organ, state in running.items()])
+    root = states.home.root
+    hint = f" (`mind --home {root} up` runs them)" if root is not None and "stopped" in running.values() else ""
     return f"{words[0].upper()}{words[1:]}{hint}."
 
 
-def _notes(home: Home, host: HostConfig, mind: Status) -> list[str]:
-    name = mind["name"]
+def _host_notes(states: States) -> Iterator[str]:
+    home = states.home
+    if home.root is None and states.units is None:
+        why = states.fault or "systemd does not run here"
+        yield f"{why[0].upper()}{why[1:]}: what is said of units is what their locks say."
+    if states.units is not None:
+        down = [organ for organ in DAEMONS if states.of_daemon(organ) in {"stopped", "failed"}]
+        words = {"stopped": "is stopped", "failed": "has failed"}
+        named = list_words([f"the {organ} {words[states.of_daemon(organ)]}" for organ in down])
+        if down:
+            yield f"{named[0].upper()}{named[1:]}: `mind doctor` says why, `systemctl start mind.target` starts what is stopped"
+    if home.root is not None and home.run.parent != home.root:
+        yield f"Sockets are in {home.run}: below {home.root} their paths would be too long."
+
+
+def _render_systemd(states: States, names: list[str] | None) -> dict[str, Any] | None:
+    """`names`: of Minds these alone."""
+    if states.units is None and not states.fault:
+        return None
+    wanted = None if names is None else {unit for name in names for unit in list_units_of(name)}
+    units = [unit for unit in (states.units or {}).values() if wanted is None or "@" not in unit.name or unit.name in wanted]
+    keys = ("active", "sub", "status", "result", "exit_status")
+    return {"fault": states.fault or None, "units": {unit.name: {key: getattr(unit, key) for key in keys} for unit in units}}
+
+
+def _notes(states: States, host: HostConfig, mind: Status) -> list[str]:
+    home, name = states.home, mind["name"]
     notes = [f"{name}: {mind['fault']}"] if mind["fault"] else []
     if mind["brake"] == "held":
         by_a_file = str(home.control_dir(name)) in mind["reason"]
         way_out = "`mind doctor` says what mends it" if by_a_file else f"`mind brake release {name}`"
         notes.append(f"{name} is held: {mind['reason']} ({way_out})")
+    if mind["brake"] == "released" and states.is_started(name) is False:
+        notes.append(f"{name} is released, and nothing starts her: `systemctl enable --now mind@{name}.target`")
     notes += [f"{name} waits until {render_utc(pause['until'])}: {pause['reason']}" for pause in mind["pauses"]]
     notes += _spent_notes(host, mind)
     if mind["open_questions"]:

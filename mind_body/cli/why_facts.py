@@ -35,8 +35,8 @@ class Eyes:
     host: HostConfig
     name: str
 
-    def read(self, tx: Transaction, config: MindConfig, now: int) -> Known:
-        """One snapshot of her mind; the host's beat is of all Minds, and looked for where she has scheduled wakes."""
+    def read(self, tx: Transaction, config: MindConfig, now: int, *, beats: bool = True) -> Known:
+        """One snapshot of her mind. `beats`: the host's beat, too, which is of all Minds, where she has scheduled wakes."""
         control = read_control(self.home, self.name)
         seen = Observer(self.name, self.home, self.host).see(tx, config, control, now)
         work = read_work_facts(tx, window_of(self.host, now))
@@ -57,7 +57,7 @@ class Eyes:
             day_ends=seen.day_ends,
             work=work,
             work_live=self._judge_work(work, control, now),
-            beat=read_beat(self.home, now) if config.persona.beat and seen.facts.home is not None else None,
+            beat=read_beat(self.home, now) if beats and config.persona.beat and seen.facts.home is not None else None,
             now=now,
         )
 

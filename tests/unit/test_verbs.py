@@ -32,7 +32,7 @@ from tests.homes import call, make_home
 STATUS_KEYS = {
     "name", "brake", "reason", "live_run", "pending", "unsent", "prefix_tokens", "ceiling_tokens", "spend_today_micro_usd", "units",
     "pauses", "encrypted_rooms", "heard_until", "fault", "self_run", "waiting_work", "spend_month_micro_usd", "day_cap_micro_usd",
-    "month_cap_micro_usd", "open_questions", "spent_places",
+    "month_cap_micro_usd", "open_questions", "spent_places", "last_reason", "last_at",
 }  # fmt: skip
 DEADLINE_S = 20.0
 
