@@ -81,6 +81,8 @@ class Sitter:
             if taken_turn.work.told:
                 send_poke(place.home.self_socket(place.me.name))
             if taken_turn.run_over:
+                if taken_turn.outcome is not None:
+                    self._tell_over(run)
                 return
         self._end(run, "done", f"{most} turns are the most of one run")
 
@@ -106,6 +108,13 @@ class Sitter:
         if ended:
             crash_point("persona.run-ended")
             place.journal.note("run.ended", f"Her run ended: {reason}.", RUN=run.id, OUTCOME=outcome, REASON=reason)
+
+    def _tell_over(self, run: Run) -> None:
+        """It ended with its last turn."""
+        with self._taker.place.mind.read() as tx:
+            over = read_run(tx, run.id) or run
+        words = f"Her run ended with that: {over.outcome}."
+        self._taker.place.journal.note("run.ended", words, RUN=run.id, OUTCOME=over.outcome, REASON=over.end_reason)
 
     def _tell(self, run: Run, opening: ClosedAsFailed | Nothing | NotOurs) -> None:
         journal = self._taker.place.journal

@@ -45,7 +45,11 @@ def tell_turn(place: Place, opened: Opened, course: Course, *, recorded: bool) -
 
 def _sentence(opened: Opened, course: Course, state: TurnState) -> tuple[str, str]:
     heard = (
-        _count(len(opened.batch.mail), "message") if opened.batch.mail else "a scheduled wake" if opened.scheduled else "no message"
+        _count(len(opened.batch.mail), "message")
+        if opened.batch.mail
+        else "a scheduled wake"
+        if opened.scheduled
+        else "news of her work"
     )
     match state:
         case TurnState.REPLIED:
