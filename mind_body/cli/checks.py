@@ -11,9 +11,12 @@ from pathlib import Path
 
 from mind_body.cli.account import Account, check_account
 from mind_body.cli.finding import Check, look
+from mind_body.cli.in_force import read_in_force
 from mind_body.cli.model_checks import check_model
+from mind_body.cli.right_checks import check_rights, check_users
 from mind_body.cli.self_checks import check_self
 from mind_body.cli.spend_checks import check_purse, check_spending
+from mind_body.cli.unit_checks import Carried, check_units_of
 from mind_body.cli.wake_checks import check_wakes
 from mind_body.config import list_minds, read_host_config, read_mind_config
 from mind_body.control.effective import Held
@@ -32,23 +35,27 @@ ROOM_MB = 500
 PYTHON = (3, 11)
 
 
-async def check_home(home: Home) -> list[Check]:
-    """The host, then each Mind."""
+async def check_home(home: Home, carried: Carried | None = None) -> list[Check]:
+    """The host, then each Mind. `carried`: what systemd knows of them, where it carries them."""
     checks = [_python(), _configuration(home), _prices(home), _sockets(home), _disk(home), *await check_purse(home), _minds(home)]
+    if carried and carried.states.units is not None:
+        checks.append(check_users())
     for name in list_minds(home):
-        checks += await check_one(home, name)
+        checks += await check_one(home, name, carried)
     return checks
 
 
-async def check_one(home: Home, name: str) -> list[Check]:
+async def check_one(home: Home, name: str, carried: Carried | None = None) -> list[Check]:
     """Everything of one Mind. A file that cannot be used ends what depends on it and nothing else."""
-    checks = [_control(home, name), _mind_file(home, name), _encrypted(home, name)]
+    checks = [_control(home, name), *(check_units_of(carried, name) if carried else ())]
+    checks += [_mind_file(home, name), _encrypted(home, name)]
     try:
         config = read_mind_config(home, name)
     except MindBodyError as error:
         return [Check(f"{name}: configuration", ok=False, detail=str(error), fix=f"edit {home.mind_file(name)}"), *checks]
     checks.insert(0, Check(f"{name}: configuration", ok=True, detail=str(home.mind_file(name))))
     checks += [_persona(home, name, config), *_credentials(home, name, config)]
+    checks += await check_rights(home, name, config) if carried and carried.states.units is not None else []
     checks += [*check_spending(home, name, config), *check_wakes(home, name, config)]
     checks.append(
         await look(
@@ -216,6 +223,6 @@ def _is_open(place: Path) -> bool:
 
 async def _homeserver(home: Home, name: str, config: MindConfig) -> str:
     matrix = config.matrix
-    secret = read_secret(home.matrix_secret(name, matrix.login))
+    secret = read_in_force(home.matrix_secret(name, matrix.login))
     await check_account(Account(matrix.homeserver, matrix.user, matrix.login, secret))
     return f"{matrix.homeserver} answers, {matrix.user} can log in"

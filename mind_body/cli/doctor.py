@@ -7,6 +7,7 @@ import click
 import trio
 
 from mind_body.cli.checks import check_home
+from mind_body.cli.unit_checks import check_carried, read_carried
 from mind_body.errors import EXIT_OPERATOR
 from mind_body.home import Home
 
@@ -17,13 +18,17 @@ from mind_body.home import Home
 def doctor(ctx: click.Context, as_json: bool) -> None:
     """Look at everything a Mind needs: configuration, brake, secrets, homeserver, mind file, model, sandbox, disk.
 
+    Under systemd also whether this release is installed and its units are well, what a unit that failed said last, users and
+    rights, and whether credentials are in force. Call it as root there.
+
     Changes nothing. Exit code 0 when all is well, 78 when an operator must act.
 
     \b
     JSON: {checks: [{name, ok, detail (what was seen), fix (what mends it, or empty)}]}
     """
     home: Home = ctx.obj
-    checks = trio.run(check_home, home)
+    carried = read_carried(home)
+    checks = [*(check_carried(carried) if carried else ()), *trio.run(check_home, home, carried)]
     if as_json:
         click.echo(json.dumps({"checks": [asdict(check) for check in checks]}, indent=2, ensure_ascii=False))
     else:

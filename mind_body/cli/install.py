@@ -11,9 +11,9 @@ from typing import Any
 import click
 
 from mind_body.cli.install_host import Host, carry_out
-from mind_body.cli.install_plan import plan_install
-from mind_body.cli.install_shapes import ACCOUNTS, NEW_SUFFIX, Facts, Plan, Wanted, WantedFile
-from mind_body.cli.install_wanted import PLACES, PREFIX, RUNTIME, read_wanted
+from mind_body.cli.install_look import look_at
+from mind_body.cli.install_shapes import ACCOUNTS, Facts, Plan, WantedFile
+from mind_body.cli.install_wanted import PLACES, PREFIX, RUNTIME
 from mind_body.cli.installation import find_fault, find_installation
 from mind_body.cli.uninstall_plan import plan_uninstall
 from mind_body.errors import OperatorError
@@ -51,11 +51,7 @@ def install(root: Path | None, prefix: str | None, no_start: bool, dry_run: bool
     fault = find_fault(installation, host.root)
     if fault and host.is_this:
         raise OperatorError(fault)
-    before = host.read_manifest()
-    chosen = prefix or (before.prefix if before else "") or PREFIX
-    wanted = read_wanted(installation, chosen.rstrip("/"), host.root, systemd)
-    facts = host.read_facts(_paths(wanted), wanted.accounts, before)
-    plan = plan_install(wanted, facts, start=not no_start)
+    wanted, facts, plan = look_at(host, installation, systemd, prefix, start=not no_start)
     warnings = [*([fault] if fault else []), *_warn_of_manager(facts)]
     words = _Words(installation.release, warnings, "Everything is as this release installs it.")
     _carry_out(host, plan, wanted.files, words, dry_run=dry_run, as_json=as_json)
@@ -128,13 +124,6 @@ def _render(plan: Plan, words: _Words, *, done: bool) -> dict[str, Any]:
         "warnings": list(words.warnings),
         "done": done,
     }
-
-
-def _paths(wanted: Wanted) -> list[str]:
-    """Everything that has to be looked at."""
-    files = [file.path for file in wanted.files]
-    directories = [one.path for one in (*wanted.directories, wanted.runtime)]
-    return [*files, *(f"{path}{NEW_SUFFIX}" for path in files), *wanted.links, *directories]
 
 
 def _check_rights(host: Host, *, dry_run: bool) -> None:

