@@ -1,9 +1,11 @@
-"""Rule: the pause that an outcome begins or lengthens (design §3, cases.md M3).
+"""Rule: the pause that an outcome begins or lengthens, for either half of a Mind (design §3, cases.md M3).
 
-1. A limit sleeps until its reset, a cap of spending until it opens again.
+1. A limit sleeps until its reset, a cap of spending until the lease opens it again.
 2. Anything else is tried again no sooner than it says, each time in a row after twice as long. What only the operator can mend is
    tried again at most once an hour.
 3. A hold is no pause: the brake is asked anew before every wake.
+4. An answer ends every pause that only time or luck could end.
+5. Who is told of a pause is not decided here: it is in the mind, and the heartbeat tells those who wait.
 """
 
 from collections.abc import Sequence

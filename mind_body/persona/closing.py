@@ -24,9 +24,10 @@ from mind_body.mind.sessions import end_session, record_use
 from mind_body.mind.store import Transaction
 from mind_body.mind.turning import SessionUse, TurnEnd
 from mind_body.mind.turns import close_turn
+from mind_body.model.pausing import PASSING, plan_pause
 from mind_body.model.session import Failed, Limited, Outcome, TurnResult
 from mind_body.persona.opening import Opened, Place
-from mind_body.persona.outcomes import PASSING, answered_text, plan_pause, reason_of, state_of, total_usage
+from mind_body.persona.outcomes import answered_text, reason_of, state_of, total_usage
 from mind_body.persona.places import place_of
 from mind_body.persona.plan import ceiling_tokens
 from mind_body.persona.pulse_acts import pulse_of

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind_body.mind.records import Pause, Session, TurnState
+from mind_body.model.pausing import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, plan_pause
 from mind_body.model.session import Failed, Limited, Outcome, Refused, Reply, TurnResult, Unreadable, Usage
-from mind_body.persona.outcomes import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, answered_text, plan_pause
+from mind_body.persona.outcomes import answered_text
 from mind_body.persona.plan import RESERVE, Binding, Continue, Refresh, Resume, SessionFacts, ceiling_tokens, plan_session
 from tests.unit.test_prompt import NOW
 
