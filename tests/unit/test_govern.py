@@ -216,6 +216,12 @@ def test_after_a_reset_everybody_goes_on_within_the_spread_and_nobody_at_the_sam
     assert all(NOW + HOUR <= when <= NOW + HOUR + SPREAD_MS for when in whens)
 
 
+@given(st.sampled_from(SHARED), st.integers(1, HOUR), chances)
+def test_nobody_waits_more_than_a_quarter_longer_for_a_short_limit(cause: str, length: int, chance: float) -> None:
+    standing = Standing(pauses=(Pause(cause, NOW + length, "for a reason", since=NOW),))
+    assert isinstance(mail(standing, NOW + length + length // 4, make_house(chance=chance)), Wake)
+
+
 @given(st.sampled_from(PAUSES), instants, instants, instants)
 def test_a_pause_is_mended_where_a_file_that_can_mend_it_was_changed_since(cause: str, since: int, mended: int, now: int) -> None:
     pause = Pause(cause, now + HOUR, "HTTP 401", 1, since=since)
