@@ -78,6 +78,8 @@ class Lease:
         self._run: _OpenRun | None = None
         self._owed: dict[str, _Owed] = {}
         self._owing = trio.Event()
+        self._silence = SILENT
+        """Why there was no answer, the last time."""
 
     def open_run(self, run_id: str, conversation: str = "") -> None:
         """The run was adopted; its calls are made for this conversation until another one is named."""
@@ -194,15 +196,16 @@ class Lease:
 
     async def _put(self, question: lines.Line, deadline: float | None = None) -> "_Answered | str":
         """The answer, or why there is none."""
-        raw, why = lines.render_line(question), SILENT
+        raw = lines.render_line(question)
         with trio.move_on_at(trio.current_time() + ASK_S if deadline is None else deadline):
             while True:
                 handed = await ask_line(self._home.lease_socket, raw, lines.LINE_MAX)
                 if isinstance(handed, Handed):
+                    self._silence = SILENT
                     return _read(handed)
-                why = handed
+                self._silence = handed
                 await trio.sleep(AGAIN_S)
-        return why
+        return self._silence
 
     def _owe(self, key: str, line: lines.Settle | lines.Report, *, at_once: bool = True) -> _Owed:
         owed = self._owed[key] = _Owed(line, trio.current_time() + OWED_S)

@@ -80,7 +80,9 @@ def test_20_turns_with_a_restart_of_the_organ_in_the_middle_are_one_growing_pref
     first = house.persona()
     child = list_descendants(first)
     assert child, "her child lingers"
-    looked = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for pid in [first, *child] for name in ("environ", "cmdline"))
+    near = [first, *child, *house.scene.organs()]
+    assert house.scene.organ_pid("lease") in near
+    looked = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for pid in near for name in ("environ", "cmdline"))
     os.kill(first, signal.SIGTERM)
     wait_until("the persona and her child to be gone", lambda: not any(map(resident_mb, [first, *child])), 10)
     for number, text in enumerate(texts[10:], 11):

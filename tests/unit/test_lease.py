@@ -204,9 +204,12 @@ async def test_a_settlement_that_did_not_arrive_holds_nobody_up_and_is_told_befo
     fake.stop()
     with trio.fail_after(1):
         await found.settle("a", ENOUGH, 100)
+    declined = await found.reserve("b", 900)
+    assert isinstance(declined, Declined)
+    assert "nobody answers at" in declined.reason
     fake.start()
-    assert await found.reserve("b", 900) == Reserved()
-    assert [one.ask for one in fake.asked] == ["reserve", "settle", "reserve"]
+    assert await found.reserve("c", 900) == Reserved()
+    assert [one.ask for one in fake.asked] == ["reserve", "settle", "settle", "reserve"]
 
 
 async def test_what_is_owed_is_told_in_the_background_without_another_question(home: Home, fake: FakeLease) -> None:
