@@ -114,14 +114,17 @@ def test_both_halves_draw_on_one_purse_by_the_operators_day_and_month(tx: Transa
     insert_turn(tx, "last-month", run_id="r", ended_at=WINDOW.month_start - 1, cost_micro_usd=8)
     insert_turn(tx, "open", run_id="r", state="opened")
     insert_run(tx, id="done", kind="self_run", cost_micro_usd=16)
-    insert_run(tx, id="before", kind="self_run", ended_at=WINDOW.month_start, cost_micro_usd=32)
+    insert_run(tx, id="before", kind="self_run", opened_at=WINDOW.month_start - 1, cost_micro_usd=32)
     insert_run(tx, id="died", kind="self_run", outcome="dead")
-    insert_run(tx, id="live", kind="self_run", ended_at=None, opened_at=WINDOW.month_start)
+    insert_run(tx, id="over-midnight", kind="self_run", opened_at=WINDOW.day_start - 1, cost_micro_usd=256)
+    insert_run(tx, id="live", kind="self_run", ended_at=None)
     for run_id, cost in [("done", 9), ("died", 64), ("live", 128)]:
         write_progress(tx, Progress(run_id, "digging", 0, 0, 0, cost, 1, NOW))
     for kind in (PERSONA, SELF):
         standing = read_standing(tx, kind, WINDOW)
-        assert (standing.spent_day, standing.spent_month) == (1 + 2 + 16 + 64 + 128, 1 + 2 + 4 + 16 + 32 + 64 + 128)
+        assert (standing.spent_day, standing.spent_month) == (1 + 2 + 16 + 64 + 128, 1 + 2 + 4 + 16 + 64 + 128 + 256)
+    tx.execute("UPDATE run SET opened_at = ? WHERE id = 'live'", (WINDOW.day_start - 1,))
+    assert read_standing(tx, SELF, WINDOW).spent_day == 1 + 2 + 16 + 64, "yesterday's work does not fill today's cap"
 
 
 def test_a_cap_is_extended_once_for_every_question_that_was_answered_so_and_for_its_own_window(tx: Transaction) -> None:
