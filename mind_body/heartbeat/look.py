@@ -254,9 +254,9 @@ async def keep_looking(heartbeat: Heartbeat, post: Post, ready: trio.Event, prog
 
 
 def _mark(path: str) -> Mark:
-    """Changes whenever the file is replaced or written, or its mode or owner changed."""
+    """Changes whenever the file (or the one that a link leads to) is replaced or written, or its mode or owner changed."""
     try:
-        found = os.lstat(path)
+        found = os.stat(path)  # noqa: PTH116 - text, see `Watched`
     except OSError:
         return None
     return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)

@@ -125,12 +125,13 @@ async def test_releasing_the_brake_or_turning_the_dial_ends_a_pause_that_an_oper
     assert scene.live() is not None
 
 
+@pytest.mark.parametrize("cause", ["authentication", "limited"])
 @pytest.mark.parametrize("file", ["mind", "key"])
-async def test_a_corrected_key_or_configuration_ends_a_pause_by_itself(scene: Scene, file: str) -> None:
+async def test_another_key_or_configuration_ends_a_pause_by_itself(scene: Scene, file: str, cause: str) -> None:
     path = scene.home.mind_file("ada") if file == "mind" else scene.home.model_key("ada")
     await scene.look(began := now_ms())
     with scene.mind.write() as tx:
-        set_pause(tx, Pause("authentication", began + 3_600_000, "HTTP 401", 1, since=began))
+        set_pause(tx, Pause(cause, began + 3_600_000, "HTTP 401", 1, since=began))
     scene.hear(began - 10_000)
     await scene.look(began)
     assert scene.live() is None
@@ -140,6 +141,20 @@ async def test_a_corrected_key_or_configuration_ends_a_pause_by_itself(scene: Sc
     path.write_text(path.read_text() + "\n" if file == "mind" else "the right one")
     await scene.look(now_ms() + 1_000)
     assert scene.live() is not None
+
+
+async def test_a_release_says_try_now_also_where_she_was_not_held(scene: Scene) -> None:
+    await scene.look(began := now_ms())
+    with scene.mind.write() as tx:
+        set_pause(tx, Pause("payment", began + 3_600_000, "HTTP 402", 1, since=began))
+    scene.hear(began - 10_000)
+    await scene.look(began)
+    assert scene.live() is None
+    while now_ms() <= began:
+        await trio.sleep(0.001)
+    release(scene.home, "ada")
+    await scene.look(now_ms() + 1_000)
+    assert scene.live() is not None, "the lease tries the credential anew at a release, and so does she"
 
 
 async def test_mail_opens_one_run_and_pokes_her(scene: Scene) -> None:
