@@ -157,6 +157,25 @@ async def test_a_release_says_try_now_also_where_she_was_not_held(scene: Scene) 
     assert scene.live() is not None, "the lease tries the credential anew at a release, and so does she"
 
 
+async def test_another_cap_of_the_host_ends_a_wait_for_it_at_once_and_a_broken_file_changes_nothing(scene: Scene) -> None:
+    await scene.look(began := now_ms())
+    with scene.mind.write() as tx:
+        set_pause(tx, Pause("spend", began + 3_600_000, "of the $50.00 that all Minds together may spend", 1, since=began))
+    scene.hear(began - 10_000)
+    await scene.look(began)
+    assert scene.live() is None
+    while now_ms() <= began:
+        await trio.sleep(0.001)
+    scene.home.config_file.write_text("[spend]\nday_usd = 'many'\n")
+    await scene.look(began + 1)
+    assert scene.live() is None
+    assert "host.fault" in scene.notes.kinds()
+    scene.home.config_file.write_text('time_zone = "Europe/Berlin"\n[spend]\nday_usd = 60\n')
+    await scene.look(now_ms() + 1_000)
+    assert scene.live() is not None
+    assert "host.changed" in scene.notes.kinds()
+
+
 async def test_mail_opens_one_run_and_pokes_her(scene: Scene) -> None:
     scene.hear()
     assert await scene.look(NOW) == NOW + 1500
