@@ -10,7 +10,7 @@ bots, or other Minds, were left unanswered. `decision_us_median` is of sifting a
 
 Must be zero, or the exit code is 1: `caps_passed`, `starved`, `together` (two beats closer than their spacing), `too_early` (for
 the cadence), `while_held`, `loops_passed` (turns for a bot beyond the budget), `silence_passed` (more than 24 scheduled wakes in
-14 days in which no person spoke).
+14 days in which no person spoke), `lost` (people's words that were neither answered nor wait).
 """
 
 import argparse
@@ -42,6 +42,7 @@ def simulate(plan: Plan) -> dict[str, Any]:
         days=plan.days,
         wall_s=time.perf_counter() - began,
         caps_passed=world.purse.passed(configs, world.extensions),
+        waiting=sum(mind.under_way + sum(len(box.spoken) for box in mind.boxes.values()) for mind in world.minds.values()),
         refused=world.purse.refused,
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mind_body.control.effective import Released
 from mind_body.control.govern import spacing_ms
-from mind_body.heartbeat.pick import Contender, most_beats, most_passes, pick, weigh
+from mind_body.heartbeat.pick import WEIGHTS, Contender, most_beats, most_passes, pick
 from mind_body.heartbeat.tempo import next_beat, tempo
 from mind_body.heartbeat.wake import Open, decide_wake
 from probes.swarming.minds import SimMind
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from probes.swarming.world import World
 
 DAY = 86_400_000
-WEIGHTS = tuple(weigh(urgency) for urgency in range(1001))
 
 
 class Beats:

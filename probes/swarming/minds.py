@@ -70,6 +70,8 @@ class SimMind:
     turns: int = 0
     """Of the live run, and its cost."""
     cost: int = 0
+    under_way: int = 0
+    """Words of people in the turn that she is taking."""
     recent: tuple[Run, ...] = ()
     pauses: dict[str, Pause] = field(default_factory=dict)
     silent: int = 0

@@ -27,8 +27,8 @@ QUIET: tuple[tuple[tuple[str, ...], str], ...] = (
 HEATS = (0.05, 0.5, 1.0, 1.0, 2.0)
 COOLDOWNS_S = (1.0, 600.0, 14_400.0, 14_400.0, 86_400.0)
 CREDENTIALS = 20
-WORDS_A_DAY = 2.0
-"""Of a person, on average."""
+WORDS_A_DAY, BUSY_DAY, BUSIER = 1.5, 3, 1.7
+"""Of a person, on average; on one day so much more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +45,14 @@ class Plan:
 
 def make_world(plan: Plan) -> World:
     chance = random.Random(plan.seed)
-    day_usd = max(0.05 * plan.minds, 0.5)
+    day_usd = 1 + 0.035 * plan.minds  # on the busy day it is not enough for the evening
     host = HostConfig(time_zone=plan.zone, spend=HostSpendConfig(day_usd=round(day_usd, 2), month_usd=round(20 * day_usd, 2)))
     limits = tuple(
         (credential, since, since + chance.randint(1, 5) * HOUR)
         for credential in range(CREDENTIALS)
         for since in [plan.start + round(chance.random() * plan.days * DAY)]
     )
-    world = World(host, plan.start, chance, Weather(faults=0.002, limits=limits, work=0.01))
+    world = World(host, plan.start, chance, Weather(faults=0.002, limits=limits, work=0.01, generous=0.3))
     configs = [
         _make_config(quiet, for_whom, beat=beat, cap=cap)
         for quiet, for_whom in QUIET
@@ -99,7 +99,7 @@ def make_ring(world: World, minds: Sequence[SimMind], room_id: str, hop_ms: int,
             where = f"$t{next(numbers)}" if threads else thread
             world.at(world.now + hop_ms, lambda: world.say(then, room, f"@{mind.name}:sim", person=False, thread=where))
 
-    return _add_room(world, Room(room_id, f"room:{room_id}", echo))
+    return _add_room(world, Room(room_id, f"room:{room_id}", minds, echo))
 
 
 def _add_room(world: World, room: Room) -> Room:
@@ -108,9 +108,9 @@ def _add_room(world: World, room: Room) -> Room:
 
 
 def _add_rings(world: World, minds: Sequence[SimMind]) -> list[tuple[Room, list[SimMind]]]:
-    """About a third of all Minds."""
+    """About a tenth of all Minds, and one of each size where there are enough."""
     found, begin, number = [], 0, 0
-    while begin + RINGS[number % 3] <= len(minds) // 3:
+    while begin + RINGS[number % 3] <= max(len(minds) // 10, min(len(minds), sum(RINGS))):
         members = list(minds[begin : begin + RINGS[number % 3]])
         found.append((make_ring(world, members, f"!ring{number}:sim", HOPS_MS[number % 4], threads=number % 5 == 0), members))
         begin, number = begin + RINGS[number % 3], number + 1
@@ -118,14 +118,14 @@ def _add_rings(world: World, minds: Sequence[SimMind]) -> list[tuple[Room, list[
 
 
 def _add_people(world: World, plan: Plan, minds: Sequence[SimMind], rings: Sequence[tuple[Room, list[SimMind]]]) -> None:
-    """Each has a Mind to talk to alone, and many have a ring to talk into. One in twenty is an operator."""
+    """Each has a Mind to talk to alone, one in twenty also a ring to talk into. One in twenty is an operator."""
     chance = world.chance
     for number in range(plan.people):
         mind = minds[number % len(minds)]
         who = f"@op{number}:sim" if number % 20 == 0 else f"@p{number}:sim"
         alone = _add_room(world, Room(f"!d{number}:sim", f"direct:!d{number}:sim"))
         places: list[tuple[Room, list[SimMind]]] = [(alone, [mind])] * 4
-        if rings and number % 4 == 0:
+        if rings and number % 20 == 1:
             places.append(chance.choice(rings))
 
         def speak(who: str = who, places: list[tuple[Room, list[SimMind]]] = places) -> None:
@@ -143,7 +143,7 @@ def _add_bots(world: World, plan: Plan, minds: Sequence[SimMind]) -> None:
         def answer(world: World, room: Room, mind: SimMind, thread: str, who: str = who, hop_ms: int = hop_ms) -> None:
             world.at(world.now + hop_ms, lambda: world.say(mind, room, who, person=False, thread=thread))
 
-        room = _add_room(world, Room(f"!b{number}:sim", f"room:!b{number}:sim", answer))
+        room = _add_room(world, Room(f"!b{number}:sim", f"room:!b{number}:sim", (mind,), answer))
 
         def begin(room: Room = room, mind: SimMind = mind, who: str = who) -> None:
             world.say(mind, room, who, person=False)
@@ -179,7 +179,8 @@ def _keep(world: World, step: Callable[[], None], mean_ms: float, zone: str | No
         _next()
 
     def _next() -> None:
-        when = world.now + round(world.chance.expovariate(1 / mean_ms))
+        busier = BUSIER if zone is not None and (world.now - world.start) // DAY == BUSY_DAY else 1.0
+        when = world.now + round(world.chance.expovariate(busier / mean_ms))
         if zone is not None:
             hour = (when + offset_ms(when, zone)) // HOUR % 24
             if hour < 7 or hour >= 23:

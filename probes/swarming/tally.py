@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-LAWS = ("caps_passed", "starved", "together", "too_early", "while_held", "loops_passed", "silence_passed")
+LAWS = ("caps_passed", "starved", "together", "too_early", "while_held", "loops_passed", "silence_passed", "lost")
 """Counts that must be zero."""
 SILENCE_DAYS, SILENCE_MOST = 14, 24
 
@@ -23,8 +23,6 @@ class Tally:
     """From a person's word until its answer."""
     held_back: int = 0
     """Words that met a hold, a pause, a cap or quiet hours; they are told so, and wait for another reason than the machinery."""
-    told_off: int = 0
-    """Words of people who have had their turns of the day."""
     deciding_ns: "array[int]" = field(default_factory=lambda: array("q"))
     picking_ns: "array[int]" = field(default_factory=lambda: array("q"))
     beats: int = 0
@@ -44,8 +42,10 @@ class Tally:
     loops_passed: int = 0
     silence_passed: int = 0
 
-    def report(self, *, minds: int, days: float, wall_s: float, caps_passed: int, refused: Counter[str]) -> dict[str, Any]:
-        waits = sorted(wait / 1000 for wait in self.waits_ms)
+    def report(
+        self, *, minds: int, days: float, wall_s: float, caps_passed: int, waiting: int, refused: Counter[str]
+    ) -> dict[str, Any]:
+        waits, answered = sorted(wait / 1000 for wait in self.waits_ms), len(self.waits_ms) + self.held_back
         return {
             "minds": minds,
             "days": days,
@@ -67,9 +67,10 @@ class Tally:
             "pick_us_median": _median_us(self.picking_ns),
             "decisions": len(self.deciding_ns),
             "words": self.words,
-            "answered": len(self.waits_ms) + self.held_back,
+            "answered": answered,
+            "waiting": waiting,
+            "lost": self.words - answered - waiting,
             "held_back": self.held_back,
-            "told_off": self.told_off,
             "turns": self.turns,
             "works": self.works,
             "works_tripped": self.trips,

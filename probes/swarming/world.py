@@ -12,7 +12,7 @@ What a person would see, and what the laws forbid, is counted beside the rules a
 
 import heapq
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from time import perf_counter_ns
@@ -48,6 +48,8 @@ class Room:
 
     id: str
     conversation: str
+    members: Sequence[SimMind] = ()
+    """Minds that hear what is said here, also where it is said to another."""
     echo: Callable[["World", "Room", SimMind, str], None] | None = None
 
 
@@ -67,6 +69,8 @@ class Weather:
     """Credential, and from when to when its plan's limit is reached."""
     work: float = 0.0
     """How often an answer starts work."""
+    generous: float = 0.0
+    """How often an operator allows a day's cap once more."""
     urgencies: tuple[int, ...] = (0, 0, 100, 300, 500, 1000)
     votes: tuple[int, ...] = (300, 600, 600, 900, 1800)
 
@@ -138,16 +142,23 @@ class World:
             mind.last_act = now
         if person:
             self.tally.words += 1
-            mind.note_spoken(room.id, thread, next(self._serial))
-        else:
-            place = mind.place(room.id, thread)
-            if is_spent(place, mind.house.config):
-                self._note_stopped(mind, room.id, thread)
-                return
+            self._overhear(mind, room, thread)
+        elif is_spent(mind.place(room.id, thread), mind.house.config):
+            self._note_stopped(mind, room.id, thread)
+            return
         key = Key(room.id, thread, sender, person)
         mail = WaitingMail(room.conversation, room.id, thread, sender, person, 1, now, now, "$e")
         mind.put(key, Box(mail, [now] if person else []))
         self.look(mind)
+
+    def _overhear(self, mind: SimMind, room: Room, thread: str) -> None:
+        """A person's word begins the count anew for everybody who hears it."""
+        seq = next(self._serial)
+        mind.note_spoken(room.id, thread, seq)
+        for other in room.members:
+            if other is not mind:
+                other.note_spoken(room.id, thread, seq)
+                self.look(other)
 
     def _note_stopped(self, mind: SimMind, room: str, thread: str) -> None:
         self.tally.stopped.add((mind.name, room, *map(str, name_stretch(mind.place(room, thread), mind.house.config))))
@@ -229,6 +240,7 @@ class World:
             return
         told, mind.awaited = mind.awaited, tuple(one for one in mind.awaited if one not in run.conversations)
         batch = {key: mind.boxes.pop(key) for key in keys}
+        mind.under_way = sum(len(box.spoken) for box in batch.values())
         for key in keys:
             place = budget.places.get((key.room, key.thread))
             self.tally.loops_passed += (
@@ -287,6 +299,7 @@ class World:
             mind.cost += cost
             if isinstance(outcome, Limited):
                 self.purse.stops[mind.credential] = make_stop("limited", outcome.until, outcome.reason, now, now)
+        mind.under_way = 0
         if not answered:
             self._fail(mind, batch, told, outcome)
             return
@@ -313,7 +326,24 @@ class World:
         pause = plan_pause(outcome, tuple(mind.pauses.values()), self.now)
         if pause is not None:
             mind.pauses[pause.cause] = pause
+            if pause.cause == "spend":
+                self._ask_operators(mind)
         self._end_run(mind, "limited" if isinstance(outcome, Limited) else "failed")
+
+    def _ask_operators(self, mind: SimMind) -> None:
+        """Her cap once more for this day: some say yes within the hour."""
+        if self.chance.random() >= self.weather.generous:
+            return
+        day = mind.day
+
+        def reopen() -> None:
+            mind.roll(self.window())
+            if mind.day == day and mind.pauses.pop("spend", None) is not None:
+                mind.extensions_day += 1
+                self.extensions[mind.name, day] = mind.extensions_day
+                self.look(mind)
+
+        self.at(self.now + self.chance.randrange(3_600_000), reopen)
 
     def _count_answers(self, mind: SimMind, batch: dict[Key, Box]) -> None:
         for box in batch.values():

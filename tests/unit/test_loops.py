@@ -208,8 +208,6 @@ def test_a_persons_word_there_begins_the_count_anew_and_nobody_elses_does() -> N
     assert turns_in(ring, room) == [6, 6]
     assert world.tally.turns == 12
     for word in (2, 3):
-        for mind in ring:
-            mind.note_spoken(room.id, "", word)  # both of them hear it
         world.say(ring[0], room, "@bob:x", person=True)
         world.run(world.now + HOUR)
         assert turns_in(ring, room) == [6, 6]
@@ -225,7 +223,7 @@ def test_a_bot_that_always_answers_gets_six_turns_and_then_is_left_unanswered(ho
     def answer(world: World, room: Room, mind: SimMind, thread: str) -> None:
         world.at(world.now + hop_ms, lambda: world.say(mind, room, "@bot:x", person=False, thread=thread))
 
-    room = add_room(world, Room("!bot:x", "room:!bot:x", answer))
+    room = add_room(world, Room("!bot:x", "room:!bot:x", (ada,), answer))
     world.say(ada, room, "@bot:x", person=False)
     world.run(NOW + 24 * HOUR)
     assert world.tally.turns == 6
