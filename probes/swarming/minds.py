@@ -130,19 +130,18 @@ class SimMind:
 
     def standing(self) -> Standing:
         return Standing(
-            self.live,
-            tuple(self.pauses.values()),
-            self.recent,
-            self.spent_day,
-            self.spent_month,
-            self.extensions_day,
-            0,
-            self.silent,
-            self.last_act,
+            live=self.live,
+            pauses=tuple(self.pauses.values()),
+            recent=self.recent,
+            spent_day=self.spent_day,
+            spent_month=self.spent_month,
+            extensions_day=self.extensions_day,
+            silent_beats=self.silent,
+            last_act_at=self.last_act,
         )
 
     def facts(self, sifted: Sifted) -> WakeFacts:
-        return WakeFacts(sifted.pending, self.standing(), self.awaited, self.home, self.urgency, self.vote)
+        return WakeFacts(sifted.pending, self.standing(), self.awaited, home=self.home, urgency=self.urgency, tempo_s=self.vote)
 
     def sift(self, budget: Budget) -> Sifted:
         return sift_mail([box.mail for box in self.boxes.values()], budget) if self.boxes else NOTHING

@@ -142,7 +142,8 @@ class World:
             mind.last_act = now
         if person:
             self.tally.words += 1
-            self._overhear(mind, room, thread)
+            mind.note_spoken(room.id, thread, next(self._serial))
+            self.overhear(room, thread, apart_from=mind)
         elif is_spent(mind.place(room.id, thread), mind.house.config):
             self._note_stopped(mind, room.id, thread)
             return
@@ -151,13 +152,11 @@ class World:
         mind.put(key, Box(mail, [now] if person else []))
         self.look(mind)
 
-    def _overhear(self, mind: SimMind, room: Room, thread: str) -> None:
-        """A person's word begins the count anew for everybody who hears it."""
-        seq = next(self._serial)
-        mind.note_spoken(room.id, thread, seq)
+    def overhear(self, room: Room, thread: str = "", *, apart_from: SimMind | None = None) -> None:
+        """A person's word begins the count anew for everybody who hears it, though it is said to none of them."""
         for other in room.members:
-            if other is not mind:
-                other.note_spoken(room.id, thread, seq)
+            if other is not apart_from:
+                other.note_spoken(room.id, thread, next(self._serial))
                 self.look(other)
 
     def _note_stopped(self, mind: SimMind, room: str, thread: str) -> None:
