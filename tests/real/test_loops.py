@@ -16,7 +16,7 @@ import pytest
 
 from mind_body.matrix.notices import NoticeKey, render_sentence
 from tests.real.parts.chat_api import Request, answer_with, open_chat_api
-from tests.real.parts.company import Company, answer_each, new_mail, who_asks
+from tests.real.parts.company import HOST, Company, answer_each, new_mail, who_asks
 from tests.real.parts.echo import Mail
 from tests.real.parts.scene import Scene
 from tests.real.parts.synapse import Homeserver
@@ -33,7 +33,7 @@ NAMES = ("ada", "bea", "cyd", "dot", "eve")
 @contextmanager
 def open_company(homeserver: Homeserver, directory: Path, *names: str) -> Iterator[Company]:
     with open_chat_api() as api:
-        scene = Scene(homeserver, directory, log_format="json")
+        scene = Scene(homeserver, directory, **HOST)
         try:
             company = Company(scene, api, *names, tables={"persona": {"loop_turns": BUDGET}})
             scene.up()

@@ -16,7 +16,7 @@ import pytest
 from mind_body.clock import render_utc
 from mind_body.matrix.notices import NoticeKey, render_sentence
 from tests.real.parts.chat_api import Answer, ChatApi, Request, answer_with, open_chat_api
-from tests.real.parts.company import Company, answer_each, new_mail, react
+from tests.real.parts.company import HOST, Company, answer_each, new_mail, react
 from tests.real.parts.scene import Scene, bare_environment
 from tests.real.parts.synapse import Homeserver
 from tests.real.parts.zone import NAME as TOWN
@@ -36,7 +36,7 @@ read = 0
 write_5m = 0
 write_1h = 0
 """
-AHEAD_MIN_S, SLOWER = 10.0, 4
+AHEAD_MIN_S, SLOWER = 10.0, 2.5
 """Midnight comes after so long, or so many times what the first answers took."""
 
 
@@ -78,7 +78,7 @@ class Household:
 @pytest.fixture
 def household(homeserver: Homeserver, tmp_path: Path) -> Iterator[Household]:
     with open_chat_api(echo) as api:
-        scene = Scene(homeserver, tmp_path / "home", log_format="json", time_zone=TOWN)
+        scene = Scene(homeserver, tmp_path / "home", **HOST, time_zone=TOWN)
         (scene.directory / "prices.toml").write_text(PRICES)
         try:
             yield Household(scene, api, Town(tmp_path / "zones", time.time()))

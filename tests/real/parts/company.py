@@ -15,6 +15,8 @@ from tests.real.parts.person import Event, Person
 from tests.real.parts.scene import Scene, wait_until
 
 LINGER_S = 60.0
+HOST: dict[str, Any] = {"log_format": "json", "start_grace_s": 60.0}
+"""A host's settings under which no run dies because the machine is slow."""
 _ME = re.compile(r"^You are (\S+), (@\S+) on Matrix\.", re.MULTILINE)
 
 Tables = Mapping[str, dict[str, Any]]
