@@ -1,12 +1,13 @@
 """Wiring: `mind status`: a table for people, JSON for machines."""
 
 import json
+from typing import Any
 
 import click
 
 from mind_body.cli.mind_status import DAEMONS, DEAF_AFTER_MS, Status, read_status, read_unit
 from mind_body.cli.minds import find_minds
-from mind_body.cli.render import list_words, render_table, render_tokens, render_wait, render_when
+from mind_body.cli.render import list_words, render_plain, render_table, render_tokens, render_wait, render_when
 from mind_body.clock import next_day, next_month, now_ms, render_utc
 from mind_body.config import read_host_config
 from mind_body.errors import MindBodyError
@@ -104,7 +105,7 @@ def _notes(home: Home, host: HostConfig, mind: Status) -> list[str]:
         by_a_file = str(home.control_dir(name)) in mind["reason"]
         way_out = "`mind doctor` says what mends it" if by_a_file else f"`mind brake release {name}`"
         notes.append(f"{name} is held: {mind['reason']} ({way_out})")
-    notes += [f"{name} waits until {render_utc(pause['until'])}: {pause['reason']}" for pause in mind["pauses"]]
+    notes += [f"{name} waits{_where(pause)} until {render_utc(pause['until'])}: {pause['reason']}" for pause in mind["pauses"]]
     notes += _spent_notes(host, mind)
     if mind["open_questions"]:
         times = "a question waits" if mind["open_questions"] == 1 else f"{mind['open_questions']} questions wait"
@@ -118,6 +119,12 @@ def _notes(home: Home, host: HostConfig, mind: Status) -> list[str]:
     if mind["encrypted_rooms"]:
         notes.append(f"{name} cannot read encrypted rooms, and is in {list_words(mind['encrypted_rooms'])}")
     return notes
+
+
+def _where(pause: dict[str, Any]) -> str:
+    """Of a pause that holds up one conversation and no other."""
+    conversation = str(pause["cause"]).partition(":")[2]
+    return f" in {render_plain(conversation)}" if conversation else ""
 
 
 def _spent_notes(host: HostConfig, mind: Status) -> list[str]:

@@ -29,6 +29,9 @@ def _home_room(home: Home, name: str, config: MindConfig) -> Check:
     if room is None or room.membership is not Membership.JOINED:
         detail = f"she is not in her home room {room_id}: she has no scheduled wakes"
         return Check(what, ok=False, detail=detail, fix=f"invite {config.matrix.user} there, or mend home_room in {file}")
+    if room.encrypted:
+        detail = f"her home room {room_id} is encrypted, and she could not read an answer: she has no scheduled wakes"
+        return Check(what, ok=False, detail=detail, fix=f"name a room without encryption as home_room in {file}")
     return Check(what, ok=True, detail=f"in {room.name or room.room_id}")
 
 

@@ -121,6 +121,11 @@ def find_skips(ask: Ask, standing: Standing, control: Control, house: House, now
     return skips
 
 
+def find_apart(standing: Standing, house: House, now: int) -> dict[str, Skip]:
+    """What holds up one conversation and no other, by that."""
+    return {conversation: skip for conversation, pause in standing.apart for skip in _paused([pause], house, now)}
+
+
 def window_of(host: HostConfig, now: int) -> Window:
     """The operator's day and month at an instant."""
     zone = host.time_zone

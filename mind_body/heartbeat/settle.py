@@ -22,7 +22,7 @@ from mind_body.mind.follow_ups import confirm_follow_up, drop_follow_up, open_se
 from mind_body.mind.outbox import admit_said, read_said
 from mind_body.mind.questions import admit_question, answer_question, read_over
 from mind_body.mind.records import Run
-from mind_body.mind.runs import clear_pause
+from mind_body.mind.runs import clear_apart, clear_pause
 from mind_body.mind.self_runs import read_progress
 from mind_body.mind.steers import drop_steers, read_given_steers, read_stopper
 from mind_body.mind.store import Transaction
@@ -69,6 +69,7 @@ class Desk:
         """Forget the pauses of the Self that an operator mends."""
         for cause in MENDABLE:
             clear_pause(self.tx, SELF_PAUSE + cause)
+            clear_apart(self.tx, SELF_PAUSE + cause)
 
     def bury(self, run: Run, dead: Dead) -> None:
         """Its work is open again; with a hand-off from the record, where somebody had begun."""

@@ -97,14 +97,15 @@ class Worker:
         # The lock is read after the row: who holds a run has had the lock since before the row said so.
         locked_by = read_holder(self._home.lock_file("self", self._name)) if facts.live else None
         verdict = judge_run(facts.live, locked_by, control, self._host, now) if facts.live else None
-        house = read_house(self._home, self._name, RunKind.SELF_RUN, config, self._host, paused=bool(facts.standing.pauses))
+        paused = bool(facts.standing.pauses or facts.standing.apart)
+        house = read_house(self._home, self._name, RunKind.SELF_RUN, config, self._host, paused=paused)
         decision = decide_claim(facts, control, house, now)
         question = plan_purse(decision.skip, facts.standing, house, now) if isinstance(decision, Wait) else None
         if question is not None and read_question(tx, question.id) is not None:
             question = None
         answered = any(not isinstance(judge_proposal(one, facts.reactions, config.people, now), Asked) for one in facts.proposals)
         # Acknowledging it is `launch`'s, which looks after this.
-        mended = bool(facts.standing.pauses) and isinstance(control, Released) and not is_acked(tx, "heartbeat", control)
+        mended = paused and isinstance(control, Released) and not is_acked(tx, "heartbeat", control)
         tripped = bool(plan_breaker(facts.open, now))
         to_do = isinstance(verdict, Dead) or isinstance(decision, Claim) or answered or tripped or mended
         to_do = to_do or question is not None or has_unasked(tx, config) or bool(read_over(tx, window))

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mind_body.control.effective import Released
 from mind_body.control.govern import Skip
-from mind_body.control.loops import is_spent
+from mind_body.control.loops import HOME_SPENT, is_spent
 from mind_body.crash import crash_point
 from mind_body.home import Home
 from mind_body.ids import digest, new_id
@@ -42,7 +42,6 @@ from mind_body.persona.words import Words
 from mind_body.settings import HostConfig, MindConfig
 
 NO_MAIL = "no eligible mail"
-HOME_SPENT = "she has spoken in her home room as often as she may until a person does"
 
 
 @dataclass(frozen=True, slots=True)

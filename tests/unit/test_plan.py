@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind_body.control.govern import CONVERSATIONS
 from mind_body.mind.records import Pause, Session, TurnState
 from mind_body.model.pausing import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, plan_pause
 from mind_body.model.session import Failed, Limited, Outcome, Refused, Reply, TurnResult, Unreadable, Usage
@@ -118,6 +119,8 @@ def test_a_cap_of_spending_is_a_pause_until_the_lease_opens_it_again_however_oft
     unknown = plan_pause(Failed("spend", None, "the day's cap"), (), NOW)
     assert unknown is not None
     assert unknown.until == NOW + OPERATOR_WAIT_MS
+    own = Failed("spend", NOW + 20_000, f"of the $1.00 that {CONVERSATIONS} in a day")
+    assert plan_pause(own, (), NOW, "self-", "room:!a") == Pause("self-spend:room:!a", NOW + 20_000, own.reason, 1, since=NOW)
     past = plan_pause(Failed("spend", NOW - 1, "the day's cap"), (), NOW)
     assert past is not None
     assert past.until > NOW, "a clock ahead of the lease's is no reason to ask it without a pause"

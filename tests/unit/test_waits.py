@@ -368,3 +368,42 @@ async def test_a_question_about_a_day_that_is_over_is_open_no_more_and_is_not_as
     assert [room for room, _, _ in stage.told("ada")] == [ROOM]
     assert stage.notes.kinds().count("question.over") == 1
     stage.close()
+
+
+async def test_a_conversation_that_has_cost_what_it_may_holds_up_no_other_and_is_told_and_gone_on_with_by_itself(
+    tmp_path: Path,
+) -> None:
+    stage = make_stage(tmp_path)
+    await stage.look(NOW)
+    stage.pause("ada", f"spend:room:{ROOM}", MIDNIGHT, since=NOW)
+    stage.hear("ada", NOW)
+    stage.hear("ada", NOW + 1)
+    opens = MIDNIGHT + round(SPREAD_MS * chance_of("ada"))
+    assert await stage.look(NOW + 5000) == opens
+    assert stage.awake() == []
+    ((room, _, body),) = stage.told("ada")
+    assert room == ROOM
+    assert "I have spent what I may spend" in body
+    assert stage.questions("ada") == [], "only the setting lifts a conversation's cap"
+    assert any("bring no turn: paused (spend)" in sentence for _, sentence, _ in stage.notes.lines)
+    stage.hear("ada", NOW + 6000, room_id=OTHER)
+    await stage.look(NOW + 12_000)
+    run = stage.live("ada")
+    assert run is not None
+    assert run.conversations == (f"room:{OTHER}",)
+    stage.answered("ada", NOW + 12_000)
+    stage.restart()
+    await stage.look(opens)
+    run = stage.live("ada")
+    assert run is not None
+    assert run.conversations == (f"room:{ROOM}",)
+    stage.close()
+
+
+async def test_a_release_tries_a_conversations_cap_anew(stage: Stage) -> None:
+    await stage.look(NOW)
+    stage.pause("ada", f"spend:room:{ROOM}", MIDNIGHT, since=NOW)
+    stage.hear("ada", NOW)
+    release(stage.home, "ada", heat=0.5)
+    await stage.look(NOW + 5000)
+    assert stage.awake() == ["ada"]
