@@ -27,7 +27,7 @@ QUIET: tuple[tuple[tuple[str, ...], str], ...] = (
 HEATS = (0.05, 0.5, 1.0, 1.0, 2.0)
 COOLDOWNS_S = (1.0, 600.0, 14_400.0, 14_400.0, 86_400.0)
 CREDENTIALS = 20
-WORDS_A_DAY, BUSY_DAY, BUSIER = 1.5, 3, 1.7
+WORDS_A_DAY, BUSY_DAY, BUSIER = 1.2, 3, 1.7
 """Of a person, on average; on one day so much more."""
 
 
@@ -56,7 +56,7 @@ def make_world(plan: Plan) -> World:
     configs = [
         _make_config(quiet, for_whom, beat=beat, cap=cap)
         for quiet, for_whom in QUIET
-        for beat in (True, False)
+        for beat in (True, False, False)
         for cap in (0.1, 10)
     ]
     minds = [_add_mind(world, number, chance.choice(configs)) for number in range(plan.minds)]
@@ -151,8 +151,8 @@ def _add_bots(world: World, plan: Plan, minds: Sequence[SimMind]) -> None:
         def speak(room: Room = room, mind: SimMind = mind, number: int = number) -> None:
             world.say(mind, room, f"@q{number}:sim", person=True)
 
-        _keep(world, begin, DAY / 4, None)
-        _keep(world, speak, DAY / 2, plan.zone)
+        _keep(world, begin, DAY / 2, None)
+        _keep(world, speak, DAY, plan.zone)
 
 
 def _add_holds(world: World, plan: Plan, minds: Sequence[SimMind]) -> None:
