@@ -137,7 +137,7 @@ class Relay:
         model, blocks = str(body.get("model")), canonical_blocks(body)
         thread = seat.find_thread(grant, blocks)
         age = None if thread.answered_at is None else began - thread.answered_at
-        ceiling = self._upstream.price(model, count_ceiling(body, request.raw, thread.blocks, blocks, age))
+        ceiling = self._upstream.price(model, count_ceiling(body, request.raw, thread.cached, blocks, age))
         secret = await self._upstream.borrow()
         if isinstance(secret, Declined):
             await self._decline(line, grant, call_id, secret)
@@ -156,6 +156,7 @@ class Relay:
             grant.passed.append(passed)
         if passed.status == 200:
             thread.answered_at = began
+            thread.cached = blocks if passed.metered.usage.prefix > passed.metered.usage.uncached else []
         if passed.broken is None or not passed.sent:
             trouble, answered = find_trouble(judge_passed(passed, began), passed.status), passed.metered.model or model
             await grant.purse.settle(call_id, passed.metered.usage, passed.cost_micro_usd, answered, trouble)

@@ -31,6 +31,8 @@ class Thread:
     """The fingerprint of what the session had sent in an earlier process, until the first request of this one."""
     answered_at: int | None = None
     """When the last answered request began."""
+    cached: list[str] = field(default_factory=list, repr=False)
+    """What it sent, where its answer tells of a cache. What was sent since and came to nothing is in no cache."""
 
 
 @dataclass(slots=True)

@@ -165,6 +165,21 @@ async def test_a_call_is_reserved_before_and_settled_after_by_what_was_metered(a
     assert all(ceiling >= 105 for ceiling in bed.purse.reserved.values())
 
 
+async def test_what_was_sent_in_vain_is_in_no_cache_and_is_reserved_whole_again(api: MessagesApi) -> None:
+    cached = {"input_tokens": 1, "cache_creation_input_tokens": 9, "output_tokens": 5}
+    warmed = Structured({"say": []}, cached)
+    api.script(Structured({"say": []}, USAGE), warmed, warmed, Fault(529, "overloaded_error"), warmed)
+    async with opened(api.url) as bed:
+        bed.grant(whole_run=True)
+        for _ in range(3):
+            await bed.ask("a" * 30_000)
+        whole, uncached, warm = bed.purse.reserved.values()
+        assert whole == uncached > 10 * warm, "only what an answer told to be cached is reserved as read"
+        await bed.ask("b" * 30_000)
+        await bed.ask("b" * 30_000)
+    assert list(bed.purse.reserved.values())[-1] == whole
+
+
 @pytest.mark.parametrize("answer", [Structured({"say": []}), CutOff(), refusal()])
 async def test_a_turn_that_had_its_answer_has_no_further_request(api: MessagesApi, answer: Answer) -> None:
     api.script(answer)
