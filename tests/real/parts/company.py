@@ -49,12 +49,17 @@ class Company:
 
     def open_room(self, *names: str, public: bool = False) -> str:
         """A room of bob's with these Minds (all, where none is named) and the witness in it; `mind up` must be running."""
-        chosen = names or self.names
-        room = self.bob.create_room(invite=(self.witness.user_id, *(self.ids[name] for name in chosen)), public=public)
+        room = self.bob.create_room(invite=(self.witness.user_id,), public=public)
         self.witness.join(room)
-        for name in chosen:
+        return self.take_in(room, *(names or self.names))
+
+    def take_in(self, room: str, *names: str) -> str:
+        """These Minds come into a room of bob's that the witness reads."""
+        for name in names:
+            self.bob.invite(room, self.ids[name])
+        for name in names:
             self.scene.wait_joined(name, room)
-        self._rooms[room] = (self.witness, chosen)
+        self._rooms[room] = (self.witness, names)
         return room
 
     def direct(self, name: str, person: Person | None = None) -> str:
