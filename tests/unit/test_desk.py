@@ -465,3 +465,16 @@ def test_a_secret_is_in_no_line_no_answer_and_no_file_of_the_ledgers(bank: Bank)
     assert TOKEN not in repr(lines) + repr(answers) + repr(vars(bank.desk)) + bank.desk.look()
     found = [path for path in bank.home.ledger.parent.iterdir() if TOKEN.encode() in path.read_bytes()]
     assert not found
+
+
+def test_at_its_start_it_forgets_what_is_older_than_a_year_and_says_so(bank: Bank) -> None:
+    for month in range(16):
+        bank.now = NOW - (16 - month) * 31 * 86_400_000
+        assert bank.reserve(f"c{month}", 1) == Granted()
+    bank.now = NOW
+    with structlog.testing.capture_logs() as lines:
+        bank.desk.prune()
+        bank.desk.prune()
+    assert [line["kind"] for line in lines] == ["ledger.pruned"]
+    assert len(read_calls(bank.home.ledger)) == 13
+    assert bank.reserve("c99", 1) == Granted()
