@@ -386,4 +386,4 @@ def test_months_that_no_cap_asks_for_are_forgotten_whole_and_never_one_of_the_ne
         assert tx.execute("SELECT count(*) FROM usage").fetchone()[0] == 13
     ledger.close()
     assert read_difference(path) == 0
-    assert [row.what for row in read_spend(path)][0] == "2024-12-01"
+    assert read_spend(path)[0].what == "2024-12-01"
