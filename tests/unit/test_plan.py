@@ -103,6 +103,14 @@ def test_what_only_the_operator_can_mend_is_tried_once_an_hour(kind: str) -> Non
     pause = plan_pause(Failed(kind, None, "no"), (), NOW)  # type: ignore[arg-type]
     assert pause is not None
     assert (pause.cause, pause.until) == (kind, NOW + OPERATOR_WAIT_MS)
+    waits: list[int] = []
+    pauses: tuple[Pause, ...] = ()
+    for _ in range(8):
+        pause = plan_pause(Failed(kind, None, "no"), pauses, NOW, "self-")  # type: ignore[arg-type]
+        assert pause is not None
+        pauses = (pause,)
+        waits.append((pause.until - NOW) // OPERATOR_WAIT_MS)
+    assert waits == [1, 2, 4, 8, 16, 24, 24, 24], "work is tried less and less often"
 
 
 @pytest.mark.parametrize("outcome", [Reply("{}"), Unreadable("prose", ""), Refused("no"), Failed("held", None, "brake")])
