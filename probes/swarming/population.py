@@ -27,7 +27,7 @@ QUIET: tuple[tuple[tuple[str, ...], str], ...] = (
 HEATS = (0.05, 0.5, 1.0, 1.0, 2.0)
 COOLDOWNS_S = (1.0, 600.0, 14_400.0, 14_400.0, 86_400.0)
 CREDENTIALS = 20
-WORDS_A_DAY, BUSY_DAY, BUSIER = 1.2, 3, 1.7
+WORDS_A_DAY, BUSY_DAY, BUSIER = 1.0, 3, 1.7
 """Of a person, on average; on one day so much more."""
 
 

@@ -31,7 +31,7 @@ def make_plan(**columns: Any) -> Plan:
     values: dict[str, Any] = {
         "minds": 200,
         "days": 2.0,
-        "people": 200,
+        "people": 300,
         "bots": 10,
         "seed": 1,
         "zone": BERLIN,
