@@ -65,6 +65,8 @@ class Desk:
         except (LedgerError, StorageError) as error:
             self._lose_ledger(error, writing=True)
             answer, descriptor = refuse("fault", str(error), self._clock() + LEDGER_WAIT_MS), None
+        except Exception as error:  # noqa: BLE001 - what one Mind's files or rows do must not end the lease of all
+            answer, descriptor = refuse("fault", f"the lease could not decide it ({type(error).__name__})"), None
         if isinstance(answer, Refused):
             self._tell_refused(peer, question, answer)
         return answer, descriptor

@@ -42,6 +42,8 @@ OWED_AGAIN_S, OWED_S = 2.0, 600.0
 """Between two rounds of telling what is owed; and how long something is."""
 LAST_S = 1.0
 """For what is still owed when the organ leaves."""
+MENDING = frozenset({"fault", "peer"})
+"""Refusals that say nothing of the settlement: what stands in its way may be gone at the next try."""
 SILENT = "it says nothing"
 
 
@@ -108,9 +110,13 @@ class Lease:
 
     async def reserve(self, call_id: str, ceiling_micro_usd: int, model: str = "") -> Reserved | Declined:
         """May this call be made, if it costs at most so much?"""
+        verdict = await self._reserve(call_id, ceiling_micro_usd, model)
+        return self._decline(call_id, verdict) if isinstance(verdict, Declined) else verdict
+
+    async def _reserve(self, call_id: str, ceiling_micro_usd: int, model: str = "") -> Reserved | Declined:
         run, hold = self._run, self._find_hold()
         if run is None or hold is not None:
-            return self._decline(call_id, hold or Declined("held", "no run is granted"))
+            return hold or Declined("held", "no run is granted")
         question = lines.Reserve(
             call=call_id,
             run=run.run_id,
@@ -129,11 +135,11 @@ class Lease:
                 # It may be reserved all the same, and it never leaves.
                 self._owe(call_id, render_settle(call_id, 0))
         if not isinstance(found, _Answered) or not isinstance(found.answer, lines.Granted):
-            return self._decline(call_id, _declined(found))
+            return _declined(found)
         hold = self._find_hold()
         if hold is not None:
             await self.settle(call_id, Usage(), 0)
-            return self._decline(call_id, hold)
+            return hold
         return Reserved()
 
     async def settle(
@@ -160,8 +166,10 @@ class Lease:
         )
 
     async def tell(self, call_id: str, trouble: Trouble) -> None:
-        """A trouble that no call of its own showed: as that of a call that costs nothing. Known already, there is none to make."""
-        if isinstance(await self.reserve(call_id, 0), Reserved):
+        """A trouble that no call of its own showed: as that of a call that costs nothing. Known already, there is none to make,
+        and nobody wanted to make one: then it is not told as declined.
+        """
+        if isinstance(await self._reserve(call_id, 0), Reserved):
             await self.settle(call_id, Usage(), 0, trouble=trouble)
 
     def report(self, ours_micro_usd: int, theirs_micro_usd: int) -> None:
@@ -222,7 +230,8 @@ class Lease:
     async def _tell_one(self, key: str, owed: _Owed) -> bool:
         """Whether it is not owed any more."""
         found = await self._put(owed.line)
-        if isinstance(found, _Answered) and not (isinstance(found.answer, lines.Refused) and found.answer.kind == "fault"):
+        refused = isinstance(found, _Answered) and isinstance(found.answer, lines.Refused) and found.answer.kind in MENDING
+        if isinstance(found, _Answered) and not refused:
             self._forget(key, owed)
             return True
         if trio.current_time() < owed.until:

@@ -13,6 +13,7 @@ from mind_body.home import Home
 from mind_body.host.peers import Peer
 from mind_body.host.secrets import write_secret
 from mind_body.lease.desk import Desk
+from mind_body.lease.house import House
 from mind_body.lease.ledger_file import Ledger
 from mind_body.lease.ledger_read import read_calls, read_difference, read_pauses, read_totals
 from mind_body.log import Journal
@@ -478,3 +479,14 @@ def test_at_its_start_it_forgets_what_is_older_than_a_year_and_says_so(bank: Ban
     assert [line["kind"] for line in lines] == ["ledger.pruned"]
     assert len(read_calls(bank.home.ledger)) == 13
     assert bank.reserve("c99", 1) == Granted()
+
+
+def test_what_nobody_thought_of_about_one_mind_is_refused_and_ends_nothing(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: Any, name: str) -> Any:
+        raise RuntimeError(TOKEN) if name == "ada" else KeyError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(House, "read_mind", read)
+        answer = refused(bank.reserve())
+    assert (answer.kind, TOKEN in answer.reason) == ("fault", False)
+    assert bank.reserve() == Granted()
