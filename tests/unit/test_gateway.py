@@ -11,6 +11,7 @@ import httpx
 import pytest
 import structlog.testing
 import trio
+import trio.testing
 
 from mind_body.clock import now_ms
 from mind_body.log import Journal
@@ -238,6 +239,17 @@ async def test_the_servers_errors_pass_as_they_are_and_cost_nothing(api: Message
     assert answer.headers["anthropic-ratelimit-unified-reset"] == "1800000000"
     assert [one.status for one in grant.passed] == [529, 429]
     assert bed.purse.settled == {"c1": (Usage(), 0), "c1.2": (Usage(), 0)}
+
+
+async def test_a_server_that_quotes_the_key_quotes_it_to_nobody(api: MessagesApi) -> None:
+    api.script(Fault(401, "authentication_error", f"invalid key {REAL}!", headers={"www-authenticate": f"Bearer {REAL}"}))
+    async with opened(api.url) as bed:
+        bed.grant()
+        answer = await bed.ask()
+    assert api.requests[0].headers["x-api-key"] == REAL
+    hidden = "*" * len(REAL)
+    assert answer.json()["error"] == {"type": "authentication_error", "message": f"invalid key {hidden}!"}
+    assert answer.headers["www-authenticate"] == f"Bearer {hidden}"
 
 
 async def test_an_answer_that_breaks_off_is_seen_to_break_off_and_counts_whole(api: MessagesApi) -> None:
@@ -513,3 +525,35 @@ async def test_a_request_that_waits_for_the_lease_when_its_grant_is_closed_never
             slow.go.set()
     assert not api.requests
     assert slow.reserved == {}
+
+
+class LateBooks(RecordingPurse):
+    """A lease that writes down what it is told when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told, self.go = trio.Event(), trio.Event()
+
+    async def settle(
+        self, call_id: str, usage: Usage, cost_micro_usd: int, model: str = "", trouble: Trouble | None = None
+    ) -> None:
+        self.told.set()
+        await self.go.wait()
+        await super().settle(call_id, usage, cost_micro_usd, model, trouble)
+
+
+async def test_an_answer_that_was_told_whole_is_paid_for_though_its_grant_is_closed_meanwhile(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        late = bed.purse = LateBooks()
+        grant = bed.grant("run", whole_run=True)
+        assert (await bed.ask()).status_code == 200
+        await late.told.wait()
+        bed.seat.close_grant()
+        await trio.testing.wait_all_tasks_blocked()
+        assert not grant.idle.is_set(), "who waits for the whole account waits for this"
+        late.go.set()
+        await grant.idle.wait()
+        bed.grant("next", whole_run=True)
+        assert (await bed.ask()).status_code == 200, "on the same connection"
+    assert [(one.call_id, one.broken) for one in grant.passed] == [("run", None)]
+    assert late.settled["run"][0].output == USAGE["output_tokens"]
