@@ -21,7 +21,7 @@ from mind_body.model.price_file import read_prices
 from mind_body.model.relay import Relay, Upstream
 from mind_body.model.seat import Grant, Seat
 from mind_body.model.session import Usage
-from mind_body.model.spend import Declined, Reserved
+from mind_body.model.spend import Declined, Reserved, Trouble
 from tests.fakes import RecordingPurse, lend, lend_nothing
 from tests.real.parts.messages_api import (
     Answer,
