@@ -54,8 +54,11 @@ class Budget:
 
 
 def is_person(user_id: str, people: PeopleConfig, *, marked: bool) -> bool:
-    """Whether who wrote a message is a person. `marked`: it bears our Minds' mark, or is a notice."""
-    return not marked and listed(user_id, people.persons) and not listed(user_id, people.bots)
+    """Whether who wrote a message is a person: an operator is, on whatever other list. `marked`: it bears our Minds' mark, or is a
+    notice.
+    """
+    known = is_operator(user_id, people) or listed(user_id, people.persons)
+    return known and not marked and not listed(user_id, people.bots)
 
 
 def is_spent(place: Place | None, config: MindConfig) -> bool:

@@ -54,6 +54,9 @@ def budget(*places: Place, today: dict[str, int] | None = None) -> Budget:
         ("@bob:x", {"persons": ("@*:x",)}, True, False),
         ("@bob:x", {"persons": ("@bob:x",), "bots": ("@bob:x",)}, False, False),
         ("@bob:x", {"persons": ()}, False, False),
+        ("@op:y", {"persons": ("@*:x",), "operators": ("@op:y",)}, False, True),  # else her own operator's word would bring nothing
+        ("@op:y", {"persons": ("@*:x",), "operators": ("@op:y",)}, True, False),  # a Mind that operates another
+        ("@op:y", {"operators": ("@op:y",), "bots": ("@op:y",)}, False, False),
     ],
 )
 def test_persons_are_those_who_match_and_are_no_bots_and_bear_no_mark(
