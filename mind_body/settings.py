@@ -107,7 +107,7 @@ class PeopleConfig(Settings):
     may_invite: tuple[str, ...] = ("*",)
     """Whose invites are accepted. An operator's always are."""
     persons: tuple[str, ...] = ("*",)
-    """Who counts as a person: only their word gives her new turns where bots talk with her (`loop_turns`). An operator always does."""
+    """Who, with operators, counts as a person: only their word gives her new turns where bots talk with her (`loop_turns`)."""
     bots: tuple[str, ...] = ()
     """Accounts that are not persons, whatever `persons` says. Other Minds of ours are known by a mark in what they send."""
     rooms: tuple[str, ...] = ("*",)
