@@ -129,7 +129,8 @@ def find_apart(standing: Standing, house: House, now: int) -> dict[str, Skip]:
 def window_of(host: HostConfig, now: int) -> Window:
     """The operator's day and month at an instant."""
     zone = host.time_zone
-    return Window(local_day(now, zone), day_start(now, zone), local_month(now, zone), month_start(now, zone))
+    begun = local_day(now, zone), day_start(now, zone), local_month(now, zone), month_start(now, zone)
+    return Window(*begun, next_day(now, zone), next_month(now, zone))
 
 
 def keeps_quiet(house: House, now: int) -> bool:

@@ -140,4 +140,4 @@ def _read_mail(tx: Transaction, config: MindConfig, window: Window, held: Mappin
     if not waiting:
         return _Mail()
     places = read_places(tx, [(one.room_id, one.thread) for one in waiting])
-    return _Mail(waiting, places, sift_mail(waiting, Budget(places, read_turns_today(tx, window.day_start), config, held)))
+    return _Mail(waiting, places, sift_mail(waiting, Budget(places, read_turns_today(tx, window), config, held)))

@@ -6,15 +6,16 @@
 """
 
 from mind_body.mind.store import Transaction
+from mind_body.mind.wake_facts import FOREVER
 
 _COST = "coalesce(sum(max(run.cost_micro_usd, coalesce(self_progress.cost_micro_usd, 0))), 0)"
 _SELF = f"SELECT {_COST} FROM run LEFT JOIN self_progress ON self_progress.run_id = run.id WHERE run.kind = 'self_run'"
 _SPENT = f"""
-SELECT (SELECT coalesce(sum(cost_micro_usd), 0) FROM turn WHERE ended_at >= :since)
-     + ({_SELF} AND run.ended_at >= :since AND run.opened_at >= :since)
-     + ({_SELF} AND run.ended_at IS NULL AND run.opened_at >= :since)"""
+SELECT (SELECT coalesce(sum(cost_micro_usd), 0) FROM turn WHERE ended_at >= :since AND ended_at < :until)
+     + ({_SELF} AND run.ended_at >= :since AND run.opened_at >= :since AND run.opened_at < :until)
+     + ({_SELF} AND run.ended_at IS NULL AND run.opened_at >= :since AND run.opened_at < :until)"""
 
 
-def read_spent(tx: Transaction, since: int) -> int:
+def read_spent(tx: Transaction, since: int, until: int = FOREVER) -> int:
     """Micro-USD. A sum over an index alone: some 100 µs for a thousand turns."""
-    return int(tx.execute(_SPENT, {"since": since}).fetchone()[0])
+    return int(tx.execute(_SPENT, {"since": since, "until": until}).fetchone()[0])

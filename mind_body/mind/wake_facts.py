@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from mind_body.mind.records import Pause, Run
 
+FOREVER = 2**62
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingMail:
@@ -59,6 +61,9 @@ class Window:
     day_start: int
     month: str
     month_start: int
+    day_end: int = FOREVER
+    """What bears a later instant was written by a clock that has been set back since: it is of no day that was."""
+    month_end: int = FOREVER
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """What the heartbeat reads before it decides, over a real mind: right, and quick however long the history is."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from mind_body.mind.records import Standing as RowStanding
 from mind_body.mind.runs import end_run, live_run, open_run, set_pause
 from mind_body.mind.self_runs import write_progress
 from mind_body.mind.store import Mind, Transaction
-from mind_body.mind.wake_facts import Standing
+from mind_body.mind.wake_facts import Standing, Window
 from mind_body.mind.wakes import read_standing, read_waiting_mail, read_wake_facts
 from mind_body.mind.work_records import Progress
 from tests.builders import (
@@ -123,6 +124,9 @@ def test_both_halves_draw_on_one_purse_by_the_operators_day_and_month(tx: Transa
     for kind in (PERSONA, SELF):
         standing = read_standing(tx, kind, WINDOW)
         assert (standing.spent_day, standing.spent_month) == (1 + 2 + 16 + 64 + 128, 1 + 2 + 4 + 16 + 64 + 128 + 256)
+    ahead = replace(WINDOW, day_end=NOW, month_end=NOW)
+    standing = read_standing(tx, SELF, ahead)
+    assert (standing.spent_day, standing.spent_month) == (2, 2 + 4 + 256), "what a clock that was ahead has written is of no day"
     tx.execute("UPDATE run SET opened_at = ? WHERE id = 'live'", (WINDOW.day_start - 1,))
     assert read_standing(tx, SELF, WINDOW).spent_day == 1 + 2 + 16 + 64, "yesterday's work does not fill today's cap"
 
@@ -248,7 +252,7 @@ READINGS: dict[str, Callable[[Transaction], object]] = {
     "wake facts": lambda tx: read_wake_facts(tx, (), Standing(), "!1"),
     "work facts": lambda tx: read_work_facts(tx, LATE),
     "places": lambda tx: read_places(tx, [(f"!{n}", "") for n in range(10)]),
-    "today's turns": lambda tx: read_turns_today(tx, TURNS - 20),
+    "today's turns": lambda tx: read_turns_today(tx, Window("", TURNS - 20, "", 0)),
     "open questions": read_open_questions,
     "their events": read_question_events,
     "news": lambda tx: read_news(tx, "open", None),
