@@ -298,6 +298,14 @@ def test_a_limit_is_remembered_across_a_restart(bank: Bank) -> None:
     assert refused(bank.reserve("c2")).kind == "overloaded"
 
 
+def test_what_another_server_says_of_the_same_secret_holds_up_nobody_elses(bank: Bank) -> None:
+    path = bank.home.mind_file("ada")
+    path.write_text(path.read_text() + 'base_url = "https://wrong.example.org/"\n')
+    bank.fail("c1", kind="authentication")
+    assert refused(bank.reserve("c2")).kind == "authentication"
+    assert bank.reserve("c2", peer=EVE) == Granted(), "her key is good where she shows it"
+
+
 def test_two_halves_without_a_credential_share_nothing(bank: Bank) -> None:
     for name in ("ada", "eve"):
         bank.configure(name, "")
