@@ -35,5 +35,6 @@ def _changed_at(*paths: Path) -> int:
     found = 0
     for path in paths:
         with contextlib.suppress(OSError):
-            found = max(found, path.stat().st_ctime_ns // 1_000_000)
+            # Of a link and of what it leads to: either may be another.
+            found = max(found, path.lstat().st_ctime_ns // 1_000_000, path.stat().st_ctime_ns // 1_000_000)
     return found

@@ -41,7 +41,8 @@ class House:
         found = 0
         for path in (key, self._home.mind_file(name), control / "brake.toml", control / "dial.toml"):
             with contextlib.suppress(OSError):
-                found = max(found, path.stat().st_ctime_ns // 1_000_000)
+                # Of a link and of what it leads to: either may be another.
+                found = max(found, path.lstat().st_ctime_ns // 1_000_000, path.stat().st_ctime_ns // 1_000_000)
         return found
 
     def read_extensions(self, name: str, day: str, month: str) -> tuple[int, int]:

@@ -126,9 +126,11 @@ async def test_releasing_the_brake_or_turning_the_dial_ends_a_pause_that_an_oper
 
 
 @pytest.mark.parametrize("cause", ["authentication", "limited"])
-@pytest.mark.parametrize("file", ["mind", "key"])
+@pytest.mark.parametrize("file", ["mind", "key", "link"])
 async def test_another_key_or_configuration_ends_a_pause_by_itself(scene: Scene, file: str, cause: str) -> None:
     path = scene.home.mind_file("ada") if file == "mind" else scene.home.model_key("ada")
+    path.parent.mkdir(exist_ok=True)
+    (path.parent / "older").write_text("the right one, which lay there already")
     await scene.look(began := now_ms())
     with scene.mind.write() as tx:
         set_pause(tx, Pause(cause, began + 3_600_000, "HTTP 401", 1, since=began))
@@ -137,8 +139,10 @@ async def test_another_key_or_configuration_ends_a_pause_by_itself(scene: Scene,
     assert scene.live() is None
     while now_ms() <= began:
         await trio.sleep(0.001)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(path.read_text() + "\n" if file == "mind" else "the right one")
+    if file == "link":
+        path.symlink_to(path.parent / "older")
+    else:
+        path.write_text(path.read_text() + "\n" if file == "mind" else "the right one")
     await scene.look(now_ms() + 1_000)
     assert scene.live() is not None
 
