@@ -28,6 +28,17 @@ def _has_length(span: str) -> str:
     return span
 
 
+def _leaves_time(spans: tuple[str, ...]) -> tuple[str, ...]:
+    """Together, too, they end at some time: else she would wait for ever, and say that she answers tomorrow."""
+    awake = set(range(1440))
+    for span in spans:
+        begin, end = (int(part[:2]) * 60 + int(part[3:]) for part in span.split("-"))
+        awake -= set(range(begin, end) if begin < end else (*range(begin, 1440), *range(end)))
+    if not awake:
+        raise ValueError("leave no minute of a day: for all day long there is the brake")
+    return spans
+
+
 Span = Annotated[str, Field(pattern=SPAN_PATTERN, description="a span of a day, like 22:00-07:00"), AfterValidator(_has_length)]
 RoomId = Annotated[
     str, Field(pattern=r"^(![^\s]+)?$", description="a room's id, which begins with '!' (an alias may lead elsewhere)")
@@ -96,7 +107,7 @@ class PeopleConfig(Settings):
     may_invite: tuple[str, ...] = ("*",)
     """Whose invites are accepted. An operator's always are."""
     persons: tuple[str, ...] = ("*",)
-    """Who counts as a person: only their word gives her new turns where bots talk with her (`loop_turns`)."""
+    """Who, with operators, counts as a person: only their word gives her new turns where bots talk with her (`loop_turns`)."""
     bots: tuple[str, ...] = ()
     """Accounts that are not persons, whatever `persons` says. Other Minds of ours are known by a mark in what they send."""
     rooms: tuple[str, ...] = ("*",)
@@ -160,7 +171,7 @@ class PersonaConfig(Settings):
     """Scheduled wakes, also when nobody spoke: `base_cooldown_s / heat` of the dial apart, twice as far after each in silence."""
     home_room: RoomId = ""
     """The room id where she speaks unprompted; without one she has no scheduled wakes."""
-    quiet_hours: tuple[Span, ...] = ()
+    quiet_hours: Annotated[tuple[Span, ...], AfterValidator(_leaves_time)] = ()
     """Spans of the day (of the host's `time_zone`) in which she keeps quiet, like `22:00-07:00`."""
     quiet_for: Literal["unprompted", "everyone"] = "unprompted"
     """Whom she keeps quiet for: nobody who speaks to her, or everyone but operators."""

@@ -1,14 +1,17 @@
 """Wiring: is anything lost, said twice, reordered or left running, when organs are killed at every boundary and at random times?
 
-    .venv/bin/python probes/crash.py [--organ all|self] [--kills 300] [--seed 1] [--keep DIR]
+    .venv/bin/python probes/crash.py [--organ all|self|heartbeat|lease] [--kills 300] [--seed 1] [--keep DIR]
 
-`all` is the household that talks; in `self` people ask for work, and the Self over the real claude CLI is what dies most. Prints
-one JSON object. All but `kills` of the first five must be zero, and of `self` also `not_taken_again` and `untold`; `tried` says
-what died how often, `wrong` names everything that was not said exactly once and in order.
+`all` is the household that talks; in `self` people ask for work, and the Self over the real claude CLI is what dies most.
+`heartbeat` and `lease` are a house of three Minds that talk, work, speak unprompted, meet limits and run out of money; the one that
+is named dies most. Prints one JSON object. All but `kills` of the first five must be zero; of `self` also `not_taken_again` and
+`untold`; of the house these and `run_twice`, `wake_lost` and `ledger_difference` (micro-USD). `tried` says what died how often,
+`wrong` names everything that did not happen exactly once and in order.
 """
 
 import argparse
 import json
+import signal
 import sys
 import tempfile
 import time
@@ -16,41 +19,24 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tests.real.parts.campaign import Campaign
-from tests.real.parts.campaign_work import WorkCampaign, do_work, start_work
-from tests.real.parts.chat_api import answer_with, open_chat_api
-from tests.real.parts.echo import echo
-from tests.real.parts.messages_api import scripted_messages_api
-from tests.real.parts.synapse import open_homeserver
+from tests.real.parts.campaigns import CAMPAIGNS, open_campaign
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--organ", choices=("all", "self"), default="all")
+    parser.add_argument("--organ", choices=CAMPAIGNS, default="all")
     parser.add_argument("--kills", type=int, default=300)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--keep", type=Path, help="keep the household and its journal here")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started ends with the probe
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mind-crash-") as scratch:
         home = options.keep or Path(scratch) / "home"
-        talk = answer_with(start_work if options.organ == "self" else echo)
-        with (
-            open_homeserver(Path(scratch) / "synapse") as homeserver,
-            open_chat_api(talk) as api,
-            scripted_messages_api(do_work) as works,
-        ):
-            campaign = (
-                WorkCampaign(homeserver, api, works, home, options.seed)
-                if options.organ == "self"
-                else Campaign(homeserver, api, home, options.seed)
-            )
-            try:
-                found = campaign.run(options.kills)
-            finally:
-                campaign.scene.close()
+        with open_campaign(options.organ, Path(scratch), home, options.seed) as campaign:
+            found = campaign.run(options.kills)
     print(json.dumps({**found.as_json(), "seconds": round(time.monotonic() - began, 1)}))
-    return 0 if not (found.lost or found.twice or found.reordered or found.orphans or found.wrong) else 1
+    return 1 if found.wrong or any(found.must_be_zero()) else 0
 
 
 if __name__ == "__main__":

@@ -216,4 +216,6 @@ class FakeLease:
 
     def _credential(self, peer: Peer) -> str:
         kind, path = self._key(peer)
-        return f"none of {peer}" if kind == "none" else read_secret(path)
+        config = read_mind_config(self.home, peer.mind)
+        server = config.model.base_url if peer.organ == "persona" else config.self.base_url
+        return f"none of {peer}" if kind == "none" else f"{server}\n{read_secret(path)}"

@@ -104,7 +104,7 @@ def _as_looked_at(known: Known) -> tuple[WakeFacts, WorkFacts]:
 
 
 def _mended(standing: Standing) -> Standing:
-    return replace(standing, pauses=tuple(one for one in standing.pauses if one.cause not in MENDABLE))
+    return replace(standing, pauses=tuple(one for one in standing.pauses if one.cause not in MENDABLE), apart=())
 
 
 def _of_mail(known: Known, facts: WakeFacts) -> Topic:
@@ -152,6 +152,8 @@ def _no_beats(known: Known, facts: WakeFacts) -> str | None:
         return "Off: [persona] beat is false."
     if not persona.home_room:
         return "None: there is no home_room."
+    if facts.home is None and facts.home_fault:
+        return f"None: {facts.home_fault}."
     if facts.home is None:
         return f"None: she is not in her home room {persona.home_room}: invite her."
     return "None before she has heard anything at all." if facts.standing.last_act_at is None else None
@@ -239,7 +241,7 @@ def _buried(run: Run | None, verdict: Verdict) -> tuple[str, ...]:
 def _away(known: Known) -> Iterator[str]:
     """Mail that brings no turn."""
     for one in known.turned_away:
-        again = "when a person speaks there" if one.kind == "loop" else known.when(known.day_ends)
+        again = "when a person speaks there" if one.kind == "loop" else known.when(one.until or known.day_ends)
         where = f"thread {one.mail.thread} of {one.mail.room_id}" if one.mail.thread else one.mail.room_id
         yield f"{_count(one.mail.count, 'brings', 'bring')} no turn: by {one.mail.sender} in {where}; {one.reason}; again {again}."
 

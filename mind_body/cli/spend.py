@@ -16,6 +16,8 @@ from mind_body.config import read_host_config, read_mind_config
 from mind_body.control.govern import window_of
 from mind_body.errors import MindBodyError
 from mind_body.home import Home
+from mind_body.lease.grant import Stop, is_over
+from mind_body.lease.house import House
 from mind_body.lease.ledger_read import By, CredentialPause, SpendRow, read_pauses, read_spend, read_totals
 from mind_body.mind.questions import read_extensions
 from mind_body.money import render_usd
@@ -74,7 +76,7 @@ def spend(home: Home, names: tuple[str, ...], by: By, since: dt.datetime | None,
     first = since.strftime("%Y-%m-%d") if since else f"{today.window.month}-01"
     there = home.ledger.exists()
     found = _read(home, host, _Wanted(names, by, first), today) if there else _Spend([], [], [])
-    found = replace(found, pauses=[one for one in found.pauses if one.until is None or one.until > now])
+    found = replace(found, pauses=[one for one in found.pauses if not _is_over(home, one, now)])
     if as_json:
         about = {"time_zone": host.time_zone, "since": first, "by": by, "ledger": there}
         click.echo(json.dumps(about | _as_json(found), indent=2, ensure_ascii=False))
@@ -101,6 +103,14 @@ def _read(home: Home, host: HostConfig, wanted: _Wanted, today: Today) -> _Spend
             click.echo(f"mind: the caps of {mind} are passed over: {error}", err=True)
     caps += list_host_caps(host.spend, Committed(totals.host.day, totals.host.month), today)
     return _Spend(rows, caps, pauses)
+
+
+def _is_over(home: Home, pause: CredentialPause, now: int) -> bool:
+    """As the lease sees it. A key that was replaced is called with no more, so that nobody there forgets what was wrong with it."""
+    house = House(home)
+    keys = [(name, home.credentials / f"{name}.{kind}") for name in pause.minds for kind in ("model-key", "self-key")]
+    mended_at = max((house.read_mended_at(name, key) for name, key in keys), default=0)
+    return is_over(Stop(pause.kind, pause.until, pause.reason, pause.since), mended_at, now)
 
 
 def _read_caps(home: Home, mind: str, committed: Committed, today: Today) -> list[Cap]:

@@ -176,7 +176,7 @@ def _notes(states: States, host: HostConfig, mind: Status) -> list[str]:
         notes.append(f"{name} is held: {mind['reason']} ({way_out})")
     if mind["brake"] == "released" and states.is_started(name) is False:
         notes.append(f"{name} is released, and nothing starts her: `systemctl enable --now mind@{name}.target`")
-    notes += [f"{name} waits until {render_utc(pause['until'])}: {pause['reason']}" for pause in mind["pauses"]]
+    notes += [f"{name} waits{_where(pause)} until {render_utc(pause['until'])}: {pause['reason']}" for pause in mind["pauses"]]
     notes += _spent_notes(host, mind)
     if mind["open_questions"]:
         times = "a question waits" if mind["open_questions"] == 1 else f"{mind['open_questions']} questions wait"
@@ -190,6 +190,12 @@ def _notes(states: States, host: HostConfig, mind: Status) -> list[str]:
     if mind["encrypted_rooms"]:
         notes.append(f"{name} cannot read encrypted rooms, and is in {list_words(mind['encrypted_rooms'])}")
     return notes
+
+
+def _where(pause: dict[str, Any]) -> str:
+    """Of a pause that holds up one conversation and no other."""
+    conversation = str(pause["cause"]).partition(":")[2]
+    return f" in {render_plain(conversation)}" if conversation else ""
 
 
 def _spent_notes(host: HostConfig, mind: Status) -> list[str]:

@@ -4,7 +4,8 @@ In this order:
 
 1. Held is Skip, whatever waits. So is Busy: one run of a kind at a time.
 2. A pause that is not over: a limit of the plan, a cap of spending, an overload, a fault, a credential. One that an operator mends
-   ends where a file that can mend it was changed since. At a reset that many wait for, each goes on at an instant of its own.
+   ends where a file that can mend it was changed since; every other one where her key or her configuration was, for then it may be
+   another plan and another provider. At a reset that many wait for, each goes on at an instant of its own.
 3. The back-off after runs that came to nothing.
 4. Spending: the day's and the month's cap, by the mind's own sums; the lease refuses by its ledger, before the call.
 5. Quiet hours: unprompted words wait, and where it says so everyone's but operators'.
@@ -40,7 +41,7 @@ SHARED = ("limited", "overloaded", "spend")
 """Causes of a pause that ends for many at the same instant."""
 MENDABLE = ("authentication", "payment", "budget", "spend", "fault")
 """Causes of a pause that an operator mends. Turning the dial, releasing the brake, changing her configuration or her model's key
-says "try now"; else they end by themselves."""
+says "try now"; else they end by themselves. The rest is no operator's to mend, but for another key or provider."""
 HERS, CONVERSATIONS, HOSTS = "she may spend", "this conversation may cost", "all Minds together may spend"
 """Whose cap a refusal of the lease is about, in its words; an operator's "reopen" lifts hers alone."""
 FRUITLESS = frozenset({"dead"})
@@ -91,6 +92,8 @@ class House:
     """When a file that may mend a pause was last changed; 0 for not known."""
     chance: float = 0.0
     """In [0, 1), a Mind's own: where in the spread she goes on."""
+    keyed_at: int = 0
+    """When her key or her configuration was last changed; 0 for not known."""
 
 
 def govern(ask: Ask, standing: Standing, control: Control, house: House, now: int) -> Verdict:
@@ -118,10 +121,16 @@ def find_skips(ask: Ask, standing: Standing, control: Control, house: House, now
     return skips
 
 
+def find_apart(standing: Standing, house: House, now: int) -> dict[str, Skip]:
+    """What holds up one conversation and no other, by that."""
+    return {conversation: skip for conversation, pause in standing.apart for skip in _paused([pause], house, now)}
+
+
 def window_of(host: HostConfig, now: int) -> Window:
     """The operator's day and month at an instant."""
     zone = host.time_zone
-    return Window(local_day(now, zone), day_start(now, zone), local_month(now, zone), month_start(now, zone))
+    begun = local_day(now, zone), day_start(now, zone), local_month(now, zone), month_start(now, zone)
+    return Window(*begun, next_day(now, zone), next_month(now, zone))
 
 
 def keeps_quiet(house: House, now: int) -> bool:
@@ -143,9 +152,9 @@ def spacing_ms(dial: Dial, silent_beats: int) -> int:
     return max(cadence, min(doubled, DAY_MS))
 
 
-def is_mended(pause: Pause, mended_at: int, now: int) -> bool:
+def is_mended(pause: Pause, house: House, now: int) -> bool:
     """Whether a file that can mend it was changed since. A change that the clock has not reached yet proves nothing."""
-    return pause.cause in MENDABLE and 0 < pause.since < mended_at <= now
+    return 0 < pause.since < (house.mended_at if pause.cause in MENDABLE else house.keyed_at) <= now
 
 
 def _paused(pauses: Sequence[Pause], house: House, now: int) -> list[Skip]:
@@ -153,7 +162,7 @@ def _paused(pauses: Sequence[Pause], house: House, now: int) -> list[Skip]:
     for pause in pauses:
         until = pause.until + (_spread(house, pause.until - pause.since) if pause.cause in SHARED else 0)
         stepped_back = pause.since > 0 and pause.since - now > until - pause.since
-        if until > now and not stepped_back and not is_mended(pause, house.mended_at, now):
+        if until > now and not stepped_back and not is_mended(pause, house, now):
             found.append(Skip("paused", f"paused ({pause.cause}): {pause.reason}", until, pause.cause))
     return found
 

@@ -4,24 +4,31 @@
    new thread for every message buys nothing. At `loop_turns` nobody but a person gets another.
 2. A person's own message is never turned away by the budget: it is the word that begins the count anew.
 3. What one account writes brings at most `counterpart_turns` turns a day, persons and bots alike; operators are not counted.
-4. What is turned away stays where it is. It is told in the room once, and once in the journal.
+4. A conversation that has cost what it may brings none until its cap is renewed, and holds up no other.
+5. What is turned away stays where it is. It is told in the room once, and once in the journal.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from mind_body.control.govern import Skip
 from mind_body.control.people import is_operator, listed
 from mind_body.mind.wake_facts import PendingMail, Place, WaitingMail
 from mind_body.settings import MindConfig, PeopleConfig
 
+HOME_SPENT = "she has spoken in her home room as often as she may until a person does"
+"""Why there is no scheduled wake."""
+
 
 @dataclass(frozen=True, slots=True)
 class TurnedAway:
-    """Mail that brings no turn now. `kind`: `loop` until a person speaks there, `ceiling` until the day is over."""
+    """Mail that brings no turn now. `kind`: `loop` until a person speaks there, `ceiling` until the day is over, `cap`."""
 
     mail: WaitingMail
     kind: str
     reason: str
+    until: int | None = None
+    """When it may again, where that is known of it alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +49,16 @@ class Budget:
     today: Mapping[str, int]
     """Her turns today for what an account wrote."""
     config: MindConfig
+    held: Mapping[str, Skip] = field(default_factory=dict)
+    """Conversations that are held up, each by itself."""
 
 
 def is_person(user_id: str, people: PeopleConfig, *, marked: bool) -> bool:
-    """Whether who wrote a message is a person. `marked`: it bears our Minds' mark, or is a notice."""
-    return not marked and listed(user_id, people.persons) and not listed(user_id, people.bots)
+    """Whether who wrote a message is a person: an operator is, on whatever other list. `marked`: it bears our Minds' mark, or is a
+    notice.
+    """
+    known = is_operator(user_id, people) or listed(user_id, people.persons)
+    return known and not marked and not listed(user_id, people.bots)
 
 
 def is_spent(place: Place | None, config: MindConfig) -> bool:
@@ -73,7 +85,8 @@ def judge_mail(mail: WaitingMail, budget: Budget) -> TurnedAway | None:
     ceiling = budget.config.persona.counterpart_turns
     if budget.today.get(mail.sender, 0) >= ceiling and not is_operator(mail.sender, budget.config.people):
         return TurnedAway(mail, "ceiling", f"she has taken {ceiling} turns for {mail.sender} today")
-    return None
+    skip = budget.held.get(mail.conversation)
+    return None if skip is None else TurnedAway(mail, "cap", skip.reason, skip.look_again_at)
 
 
 def sift_mail(waiting: Sequence[WaitingMail], budget: Budget) -> Sifted:

@@ -5,8 +5,8 @@ In this order:
 1. Without a Self, and without work, there is Rest.
 2. The governor is asked as for every wake: held, one run of a Self at a time, the pauses of the Self, the caps of spending. Its
    back-off is not: each piece of work has its own.
-3. The oldest work whose own back-off is over is claimed; work that must wait holds up no other. What its operators are asked about
-   (see `breaker`), and what belongs to a closed campaign, is passed over.
+3. The oldest work whose own back-off is over, and whose conversation may cost more, is claimed; what must wait holds up no other.
+   What its operators are asked about (see `breaker`), and what belongs to a closed campaign, is passed over.
 4. A run that came to nothing is tried again after a wait that doubles. A flush is something; a limit, a hold and a spent budget are
    passed over in the count. Work whose last run spent its budget waits for a cadence of the dial: a cap that is renewed at once is
    none.
@@ -15,12 +15,12 @@ In this order:
 6. A clock that stepped back makes no wait longer than twice its length.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from mind_body.control.effective import Control, Dial, Held
-from mind_body.control.govern import Ask, House, Skip, backoff_ms, govern
+from mind_body.control.govern import Ask, House, Skip, backoff_ms, find_apart, govern
 from mind_body.control.people import is_operator, may_start
 from mind_body.heartbeat.breaker import count_fruitless, find_hold
 from mind_body.heartbeat.wake import Rest, Wait
@@ -75,7 +75,7 @@ def decide_claim(facts: WorkFacts, control: Control, house: House, now: int) -> 
         return Rest(f"held: {control.reason}")
     if isinstance(verdict, Skip):
         return Wait(verdict.look_again_at, verdict.reason, verdict)
-    return _pick(facts.open, control.dial, house.host, now)
+    return _pick(facts.open, control.dial, house.host, find_apart(facts.standing, house, now), now)
 
 
 def judge_proposal(proposal: Proposal, reactions: Sequence[Reaction], people: PeopleConfig, now: int) -> Answer:
@@ -111,13 +111,15 @@ def make_handoff(  # noqa: PLR0917 - all that is known of it
     return Handoff(run.id, follow_up.workspace, "\n".join(lines), "record", cut=False, at=now)
 
 
-def _pick(works: Sequence[OpenWork], dial: Dial, host: HostConfig, now: int) -> Claim | Wait | Rest:
+def _pick(works: Sequence[OpenWork], dial: Dial, host: HostConfig, held: Mapping[str, Skip], now: int) -> Claim | Wait | Rest:
     waits: list[Wait] = []
     holds: list[str] = []
     for work in works:
-        hold, wait = find_hold(work), _wait_of(work, dial, host, now)
+        hold, wait, skip = find_hold(work), _wait_of(work, dial, host, now), held.get(work.follow_up.conversation)
         if hold is not None:
             holds.append(hold)
+        elif skip is not None:
+            waits.append(Wait(skip.look_again_at, skip.reason))
         elif wait is not None:
             waits.append(wait)
         else:

@@ -12,7 +12,12 @@ from mind_body.settings import HostConfig, MindConfig
 
 def read_house(home: Home, name: str, kind: RunKind, config: MindConfig, host: HostConfig, *, paused: bool) -> House:
     """`paused`: there is a pause that a file may mend; else no file is asked for."""
-    return House(config, host, mended_at=_mended_at(home, name, kind) if paused else 0, chance=chance_of(name))
+    if not paused:
+        return House(config, host, chance=chance_of(name))
+    keyed_at = _changed_at(home.mind_file(name), *keys_of(home, name, kind))
+    control = home.control_dir(name)
+    mended_at = max(keyed_at, _changed_at(home.config_file, control / "brake.toml", control / "dial.toml"))
+    return House(config, host, mended_at, chance_of(name), keyed_at)
 
 
 def chance_of(name: str) -> float:
@@ -30,10 +35,11 @@ def keys_of(home: Home, name: str, kind: RunKind) -> tuple[Path, ...]:
     return (home.model_key(name), *([home.self_key(name)] if kind is RunKind.SELF_RUN else []))
 
 
-def _mended_at(home: Home, name: str, kind: RunKind) -> int:
-    """When her configuration, the host's or one of the keys was last changed; by ctime, which no copying tool sets back."""
+def _changed_at(*paths: Path) -> int:
+    """When one of these files was last changed; by ctime, which no copying tool sets back."""
     found = 0
-    for path in (home.mind_file(name), home.config_file, *keys_of(home, name, kind)):
+    for path in paths:
         with contextlib.suppress(OSError):
-            found = max(found, path.lstat().st_ctime_ns // 1_000_000)
+            # Of a link and of what it leads to: either may be another.
+            found = max(found, path.lstat().st_ctime_ns // 1_000_000, path.stat().st_ctime_ns // 1_000_000)
     return found

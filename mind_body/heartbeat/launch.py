@@ -31,7 +31,7 @@ from mind_body.mind.outbox import admit_said
 from mind_body.mind.questions import admit_question
 from mind_body.mind.records import Run
 from mind_body.mind.rooms import read_room
-from mind_body.mind.runs import clear_pause, close_dead_run, open_run
+from mind_body.mind.runs import clear_apart, clear_pause, close_dead_run, open_run
 from mind_body.mind.store import Mind, Transaction
 from mind_body.mind.wakes import read_last_beat
 from mind_body.settings import HostConfig, MindConfig
@@ -113,6 +113,7 @@ class Launcher:
             if isinstance(control, Released) and not is_acked(tx, "heartbeat", control):
                 for cause in MENDABLE:
                     clear_pause(tx, cause)
+                    clear_apart(tx, cause)
             seen = self._observer.see(tx, config, control, now)
             if isinstance(seen.verdict, Dead) and seen.facts.standing.live is not None:
                 _close(tx, seen.facts.standing.live, seen.verdict, now, done)
@@ -157,7 +158,7 @@ def _opens(decision: Decision, *, may_beat: bool) -> bool:
 
 
 def _instants(seen: Seen) -> tuple[int | None, ...]:
-    return (seen.decision.until if isinstance(seen.decision, Wait) else None, seen.day_ends)
+    return (seen.decision.until if isinstance(seen.decision, Wait) else None, seen.day_ends, seen.again_at)
 
 
 def _close(tx: Transaction, run: Run, dead: Dead, now: int, done: Done) -> None:

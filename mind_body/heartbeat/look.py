@@ -7,6 +7,7 @@
 3. After that comes the host's beat, where one is due: of those who may speak unprompted one is picked, and looked at again. When
    the last beat was is in their minds, so that restarts change nothing, and a machine that slept catches up with one beat.
 4. One Mind's fault is told once and stops no other Mind.
+5. The host's configuration is read anew when it changes, as the lease does: a cap and a time zone are the same for both.
 """
 
 import contextlib
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator
 import trio
 
 from mind_body.clock import now_ms
-from mind_body.config import list_minds, read_mind_config
+from mind_body.config import list_minds, read_host_config, read_mind_config
 from mind_body.crash import crash_point
 from mind_body.errors import MindBodyError
 from mind_body.heartbeat.house import keys_of
@@ -138,12 +139,14 @@ class Heartbeat:
         """Called for every Mind that was looked after: a long round is no hang."""
         self._watched: dict[str, Watched] = {}
         self._listed: Mark = None
+        self._host_mark = _mark(str(home.config_file))
         self._latest = 0
         """The instant of the last round; an earlier one after it means that the clock was set back."""
 
     async def look_round(self, now: int, *, thorough: bool) -> int | None:
         """Look where there is something to see; the next instant at which something is due, or None."""
         crash_point("heartbeat.look")
+        self._reread_host()
         self._list_minds(thorough=thorough)
         stepped_back, self._latest = now < self._latest, now
         for watched in list(self._watched.values()):
@@ -181,6 +184,21 @@ class Heartbeat:
             with self._contained(watched):
                 watched.look_for_beat(now)
         return None
+
+    def _reread_host(self) -> None:
+        """Every Mind is looked at anew: whatever held her up may be over."""
+        mark = _mark(str(self._home.config_file))
+        if mark == self._host_mark:
+            return
+        self._host_mark = mark
+        try:
+            self._host = read_host_config(self._home)
+        except MindBodyError as error:
+            self._journal.note("host.fault", f"The host's configuration is as it was before: {error}.", level="error")
+            return
+        self.close()
+        self._watched, self._listed = {}, None
+        self._journal.note("host.changed", "The host's configuration was changed, and counts from now on.")
 
     def _list_minds(self, *, thorough: bool) -> None:
         mark = _mark(str(self._home.minds_dir))
@@ -254,9 +272,9 @@ async def keep_looking(heartbeat: Heartbeat, post: Post, ready: trio.Event, prog
 
 
 def _mark(path: str) -> Mark:
-    """Changes whenever the file is replaced or written, or its mode or owner changed."""
+    """Changes whenever the file (or the one that a link leads to) is replaced or written, or its mode or owner changed."""
     try:
-        found = os.lstat(path)
+        found = os.stat(path)  # noqa: PTH116 - text, see `Watched`
     except OSError:
         return None
     return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)

@@ -21,6 +21,8 @@ from dataclasses import dataclass
 
 URGENCY_MAX = 1000
 RATIO = 100
+WEIGHTS = tuple(math.pow(RATIO, urgency / URGENCY_MAX) for urgency in range(URGENCY_MAX + 1))
+"""What each urgency weighs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +41,17 @@ def score(contender: Contender, beat_ms: int, now: int) -> float:
 
 def weigh(urgency: int) -> float:
     """From 1 to RATIO; out of bounds counts as the bound."""
-    return math.pow(RATIO, min(max(urgency, 0), URGENCY_MAX) / URGENCY_MAX)
+    return WEIGHTS[min(max(urgency, 0), URGENCY_MAX)]
 
 
 def pick(contenders: Iterable[Contender], beat_ms: int, now: int) -> Contender | None:
-    """The one; None where there is nobody."""
-    return min(contenders, key=lambda one: (-score(one, beat_ms, now), one.since, one.name), default=None)
+    """The one; None where there is nobody. One pass over all: there may be ten thousand."""
+    picked, best = None, -1.0
+    for one in contenders:
+        scored = score(one, beat_ms, now)
+        if picked is None or scored > best or (scored == best and (one.since, one.name) < (picked.since, picked.name)):
+            picked, best = one, scored
+    return picked
 
 
 def most_beats(contenders: int) -> int:

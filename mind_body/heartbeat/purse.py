@@ -21,6 +21,8 @@ def plan_purse(skip: Skip | None, standing: Standing, house: House, now: int) ->
     pause = next((one for one in standing.pauses if one.cause == skip.cause == "spend"), None)
     if skip.kind != "spend" and (pause is None or any(whose in pause.reason for whose in (CONVERSATIONS, HOSTS))):
         return None
+    if pause is not None and pause.until <= now:
+        return None  # only spread over the seconds after midnight: it was about the day before
     word = skip.cause.removeprefix("spend-") if pause is None else _word_of(pause, standing, house, now)
     spend, window, zone = house.config.spend, window_of(house.host, now), house.host.time_zone
     if word == "day":

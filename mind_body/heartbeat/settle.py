@@ -20,15 +20,18 @@ from mind_body.mind.campaigns import close_campaign
 from mind_body.mind.claims import bury_self_run, read_work_facts
 from mind_body.mind.follow_ups import confirm_follow_up, drop_follow_up, open_self_run, read_follow_up_of_run, read_thread_root
 from mind_body.mind.outbox import admit_said, read_said
-from mind_body.mind.questions import admit_question
+from mind_body.mind.questions import admit_question, answer_question, read_over
 from mind_body.mind.records import Run
-from mind_body.mind.runs import clear_pause
+from mind_body.mind.runs import clear_apart, clear_pause
 from mind_body.mind.self_runs import read_progress
 from mind_body.mind.steers import drop_steers, read_given_steers, read_stopper
 from mind_body.mind.store import Transaction
 from mind_body.mind.wake_facts import Window
 from mind_body.mind.work_records import SELF_PAUSE, FollowUp, WorkFacts
 from mind_body.settings import MindConfig
+
+OVER = "nobody: its time is over"
+"""Who has answered what nobody answered in time."""
 
 
 @dataclass(slots=True)
@@ -66,6 +69,7 @@ class Desk:
         """Forget the pauses of the Self that an operator mends."""
         for cause in MENDABLE:
             clear_pause(self.tx, SELF_PAUSE + cause)
+            clear_apart(self.tx, SELF_PAUSE + cause)
 
     def bury(self, run: Run, dead: Dead) -> None:
         """Its work is open again; with a hand-off from the record, where somebody had begun."""
@@ -96,6 +100,12 @@ class Desk:
         """It is on record; asked it is with everything else that waits for a room to be asked in."""
         if admit_question(self.tx, question):
             note_question(self.done, question)
+
+    def close_over(self, window: Window) -> None:
+        """A question about a day that is over would stand beside today's, so that "yes" could mean either."""
+        for one in read_over(self.tx, window):
+            if answer_question(self.tx, one.id, "retire", OVER, self.now):
+                self.done.note("question.over", f"Nobody answered in time: {one.about} is over.", QUESTION=one.id, ABOUT=one.about)
 
     def ask_open(self) -> None:
         self.done.said += len(ask_open(self.tx, self.config, self.now))

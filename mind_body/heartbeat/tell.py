@@ -5,7 +5,8 @@
 2. At once: a limit of the plan, a cap of spending, what only an operator can mend, and quiet hours, to those whom they hold back.
    An overload, a fault and a lost network from the third time in a row on, or where they wait long: most pass by themselves.
 3. Nobody is told of a wait that is over before a notice would be read, and bots are not told of any.
-4. A room or thread that has had its turns is told once until a person speaks; the room of an account that has had its turns of the
+4. People in a conversation that has cost what it may are told by the oldest message that waits there, too.
+5. A room or thread that has had its turns is told once until a person speaks; the room of an account that has had its turns of the
    day once in that day.
 """
 
@@ -67,9 +68,13 @@ def plan_turned_away(
     """What is said about mail that brings no turn. `day`: the operator's, which ends at `until`."""
     found: dict[str, Told] = {}
     for one in turned_away:
-        told = _spent(one, places, config) if one.kind == "loop" else _ceiling(one, config, day, until)
+        if one.kind == "cap":
+            told, key = _capped(one, config), f"cap {one.mail.room_id}"
+        else:
+            told = _spent(one, places, config) if one.kind == "loop" else _ceiling(one, config, day, until)
+            key = told.row.id if told is not None else ""
         if told is not None:
-            found.setdefault(told.row.id, told)
+            found.setdefault(key, told)
     return list(found.values())
 
 
@@ -95,6 +100,14 @@ def _spent(one: TurnedAway, places: Mapping[tuple[str, str], Place], config: Min
     thread, cause = name_stretch(place, config)
     row = render_notice(config.persona.language, NoticeKey.LOOP_SPENT, cause, one.mail.room_id, thread=thread)
     return Told(row, one, max(place.turns_here, place.turns_room))
+
+
+def _capped(one: TurnedAway, config: MindConfig) -> Told | None:
+    mail = one.mail
+    if not mail.person:
+        return None
+    thread, language = mail.thread or None, config.persona.language
+    return Told(render_notice(language, NoticeKey.SPENT, mail.oldest_event, mail.room_id, thread=thread, until=one.until or 0))
 
 
 def _ceiling(one: TurnedAway, config: MindConfig, day: str, until: int) -> Told:

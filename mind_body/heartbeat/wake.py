@@ -179,6 +179,8 @@ def _idle_reason(facts: WakeFacts, persona: PersonaConfig) -> str:
         return "nobody spoke to her"
     if not persona.home_room:
         return "nobody spoke to her, and without a home_room she has no scheduled wakes"
+    if facts.home is None and facts.home_fault:
+        return f"nobody spoke to her, and {facts.home_fault}"
     if facts.home is None:
         return f"nobody spoke to her, and she is not in her home room {persona.home_room}"
     return "she has heard nobody yet"

@@ -8,7 +8,7 @@
 
 from dataclasses import dataclass
 
-from mind_body.clock import render_utc
+from mind_body.clock import next_day, render_utc
 from mind_body.control.effective import Control, Released
 from mind_body.control.files import read_control
 from mind_body.control.govern import window_of
@@ -28,7 +28,7 @@ from mind_body.log import Journal
 from mind_body.mind.acks import is_acked
 from mind_body.mind.asking_records import Question
 from mind_body.mind.claims import read_work_facts
-from mind_body.mind.questions import read_question
+from mind_body.mind.questions import read_open_questions, read_over, read_question
 from mind_body.mind.records import RunKind
 from mind_body.mind.store import Mind, Transaction
 from mind_body.mind.work_records import WorkFacts
@@ -52,6 +52,8 @@ class Seen:
     """What the operators are to be asked about her purse, and is not on record yet."""
     to_do: bool
     """There is something to write."""
+    day_ends: int | None = None
+    """When a question about this day or month may be over, where one is open."""
 
 
 class Worker:
@@ -90,21 +92,26 @@ class Worker:
         self.due, self.live, self._told = None, False, None
 
     def _see(self, tx: Transaction, config: MindConfig, control: Control, now: int) -> Seen:
-        facts = read_work_facts(tx, window_of(self._host, now))
+        window = window_of(self._host, now)
+        facts = read_work_facts(tx, window)
         # The lock is read after the row: who holds a run has had the lock since before the row said so.
         locked_by = read_holder(self._home.lock_file("self", self._name)) if facts.live else None
         verdict = judge_run(facts.live, locked_by, control, self._host, now) if facts.live else None
-        house = read_house(self._home, self._name, RunKind.SELF_RUN, config, self._host, paused=bool(facts.standing.pauses))
+        paused = bool(facts.standing.pauses or facts.standing.apart)
+        house = read_house(self._home, self._name, RunKind.SELF_RUN, config, self._host, paused=paused)
         decision = decide_claim(facts, control, house, now)
         question = plan_purse(decision.skip, facts.standing, house, now) if isinstance(decision, Wait) else None
         if question is not None and read_question(tx, question.id) is not None:
             question = None
         answered = any(not isinstance(judge_proposal(one, facts.reactions, config.people, now), Asked) for one in facts.proposals)
         # Acknowledging it is `launch`'s, which looks after this.
-        mended = bool(facts.standing.pauses) and isinstance(control, Released) and not is_acked(tx, "heartbeat", control)
+        mended = paused and isinstance(control, Released) and not is_acked(tx, "heartbeat", control)
         tripped = bool(plan_breaker(facts.open, now))
         to_do = isinstance(verdict, Dead) or isinstance(decision, Claim) or answered or tripped or mended
-        return Seen(facts, verdict, decision, mended, question, to_do or question is not None or has_unasked(tx, config))
+        to_do = to_do or question is not None or has_unasked(tx, config) or bool(read_over(tx, window))
+        asked = any(one.kind == "purse" for one in read_open_questions(tx))
+        day_ends = next_day(now, self._host.time_zone) if asked else None
+        return Seen(facts, verdict, decision, mended, question, to_do, day_ends)
 
     def _act(self, mind: Mind, config: MindConfig, control: Control, now: int, *, claiming: bool) -> tuple[Seen, Done]:
         """T2: what was seen is seen again under the write lock, and acted upon."""
@@ -121,6 +128,7 @@ class Worker:
             seen = self._see(tx, config, control, now)
             if seen.question is not None:
                 desk.ask(seen.question)
+            desk.close_over(window_of(self._host, now))
             desk.ask_open()
             if isinstance(seen.decision, Claim):
                 desk.claim(seen.decision)
@@ -145,6 +153,7 @@ class Worker:
     def _until(self, seen: Seen, config: MindConfig, now: int) -> int | None:
         answers = [judge_proposal(one, seen.facts.reactions, config.people, now) for one in seen.facts.proposals]
         found = [one.until for one in answers if isinstance(one, Asked)]
+        found += [] if seen.day_ends is None else [seen.day_ends]
         if isinstance(seen.decision, Wait):
             found.append(seen.decision.until)
         return min(found, default=None)

@@ -59,7 +59,7 @@ def find_peer(home: Home, stream: trio.SocketStream) -> Peer | str:
 def read_unit(pid: int) -> Peer | str:
     """By the unit that a process is in."""
     try:
-        text = Path(f"/proc/{pid}/cgroup").read_text()
+        text = Path(f"/proc/{pid}/cgroup").read_text(errors="replace")
     except OSError as error:
         return f"process {pid}, whose unit cannot be seen ({error.strerror})"
     return parse_unit(text) or f"process {pid}, which is in no unit of a Mind"
@@ -147,7 +147,7 @@ def _owners(home: Home) -> set[int]:
 def _read_start(pid: int) -> str | None:
     """When a process started: in clock ticks of this boot (proc_pid_stat(5), field 22). None when it has ended."""
     try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return None

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
-from mind_body.clock import local_day, now_ms, render_utc
+from mind_body.clock import local_day, local_month, now_ms, render_utc
 from mind_body.control.effective import Held
 from mind_body.control.files import read_control
 from mind_body.errors import ConfigError, CredentialError, LedgerError, MindBodyError, StorageError
@@ -19,7 +19,7 @@ from mind_body.host.peers import Peer
 from mind_body.lease.grant import refuse
 from mind_body.lease.house import House
 from mind_body.lease.keys import find_key, lend_key
-from mind_body.lease.ledger import read_figures
+from mind_body.lease.ledger import KEPT_MONTHS, prune, read_figures
 from mind_body.lease.ledger_file import LedgerPlace
 from mind_body.lease.reserve import Reserver, bind_peer
 from mind_body.lease.seldom import Seldom
@@ -65,6 +65,8 @@ class Desk:
         except (LedgerError, StorageError) as error:
             self._lose_ledger(error, writing=True)
             answer, descriptor = refuse("fault", str(error), self._clock() + LEDGER_WAIT_MS), None
+        except Exception as error:  # noqa: BLE001 - what one Mind's files or rows do must not end the lease of all
+            answer, descriptor = refuse("fault", f"the lease could not decide it ({type(error).__name__})"), None
         if isinstance(answer, Refused):
             self._tell_refused(peer, question, answer)
         return answer, descriptor
@@ -86,6 +88,19 @@ class Desk:
         if self._fault is not None:
             return f"Refusing every call: {self._fault.sentence}"
         return f"{render_usd(spent)} today, {open_calls} {'call' if open_calls == 1 else 'calls'} open"
+
+    def prune(self) -> None:
+        """Forget what no cap asks for any more. What stands in the way is told by `look`."""
+        now = self._clock()
+        at = now - KEPT_MONTHS * 31 * 86_400_000
+        try:
+            before = local_month(at, self._house.read_host().time_zone)
+            with self._place.open().write() as tx:
+                gone = prune(tx, before, at)
+        except (LedgerError, StorageError, ConfigError):
+            return
+        if gone:
+            self._journal.note("ledger.pruned", f"{gone:,} calls of before {before} were deleted from the ledger.")
 
     def close(self) -> None:
         self._place.close()

@@ -1,7 +1,6 @@
 """Door: what the operator has set for a Mind and for the host, read anew whenever a file is another."""
 
 import contextlib
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
@@ -42,7 +41,8 @@ class House:
         found = 0
         for path in (key, self._home.mind_file(name), control / "brake.toml", control / "dial.toml"):
             with contextlib.suppress(OSError):
-                found = max(found, path.lstat().st_ctime_ns // 1_000_000)
+                # Of a link and of what it leads to: either may be another.
+                found = max(found, path.lstat().st_ctime_ns // 1_000_000, path.stat().st_ctime_ns // 1_000_000)
         return found
 
     def read_extensions(self, name: str, day: str, month: str) -> tuple[int, int]:
@@ -69,8 +69,9 @@ def _again(known: dict[str, tuple[Mark, S]], name: str, path: Path, read: Callab
 
 
 def _mark(path: Path) -> Mark:
+    """Of the file that a link leads to: a cap that is lowered there is lowered."""
     try:
-        found = os.lstat(path)
+        found = path.stat()
     except OSError:
         return None
     return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)

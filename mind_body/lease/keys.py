@@ -3,8 +3,9 @@
 1. A Persona's is `NAME.model-key`, as `[model] credential` says; a Self's is `NAME.self-key`, or `NAME.model-key` where that is not
    there, as `[self] credential` says.
 2. What is lent is a descriptor that can only be read, and that shares its position with nobody.
-3. Two Minds with the same secret share what is wrong with it. Its name in the ledger is a digest keyed by the ledger, so that it is
-   worth nothing elsewhere, and a guess cannot be tried without the ledger. The secret itself is kept nowhere.
+3. Two Minds with the same secret for the same server share what is wrong with it: what another server says of it is that one's
+   alone. Its name in the ledger is a digest keyed by the ledger, so that it is worth nothing elsewhere, and a guess cannot be tried
+   without the ledger. The secret itself is kept nowhere.
 """
 
 import hashlib
@@ -27,15 +28,18 @@ class Key:
 
     kind: Literal["none", "api-key", "oauth-token"]
     path: Path
+    server: str = ""
+    """Whom it is shown to; empty for Anthropic's own."""
 
 
 def find_key(home: Home, config: MindConfig, peer: Peer) -> Key:
     """Where its credential lies, and of which kind it is."""
     shared = home.model_key(peer.mind)
     if peer.organ == "persona":
-        return Key(config.model.credential, shared)
+        return Key(config.model.credential, shared, config.model.base_url.rstrip("/"))
     own = home.self_key(peer.mind)
-    return Key(config.self.credential, own if own.exists() or not shared.exists() else shared)
+    server = config.self.base_url.rstrip("/")
+    return Key(config.self.credential, own if own.exists() or not shared.exists() else shared, server)
 
 
 def lend_key(key: Key) -> int:
@@ -48,18 +52,18 @@ class Digests:
     """What credentials are called in the ledger."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, Path], tuple[Mark, str]] = {}
+        self._known: dict[tuple[str, Path, str], tuple[Mark, str]] = {}
 
     def read(self, key: Key, peer: Peer, digest_key: str) -> str:
-        """The same for the same secret, whatever its file. Without one, each half is alone. Raises CredentialError."""
+        """The same for the same secret and server, whatever its file. Without one, each half is alone. Raises CredentialError."""
         if key.kind == "none":
             return f"none:{peer.organ}@{peer.mind}"
         mark = _mark(key.path)
-        known = self._known.get((digest_key, key.path))
+        known = self._known.get((digest_key, key.path, key.server))
         if known is None or mark is None or known[0] != mark:
-            secret = read_secret(key.path)
-            known = (mark or (0, 0, 0, 0), hmac.new(digest_key.encode(), secret.encode(), hashlib.sha256).hexdigest())
-            self._known[digest_key, key.path] = known
+            shown = f"{key.server}\n{read_secret(key.path)}"
+            known = (mark or (0, 0, 0, 0), hmac.new(digest_key.encode(), shown.encode(), hashlib.sha256).hexdigest())
+            self._known[digest_key, key.path, key.server] = known
         return known[1]
 
 

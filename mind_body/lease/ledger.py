@@ -3,6 +3,7 @@
 1. A call is of the day and month in which it was reserved, also when it is settled later.
 2. `total` moves with the rows, in the same transaction.
 3. A call belongs to its Mind: no other Mind can settle it, whatever id it names.
+4. Months that no cap asks for are forgotten whole, calls and sums together: never one of the newest, whatever a clock says.
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ from mind_body.model.lease_lines import Report, Settle, Tokens
 
 OPEN_MS = 3_600_000
 """A call that was reserved longer ago than this is not being made any more: its answer was lost."""
+
+KEPT_MONTHS = 13
+"""A year, and the month that is compared with the one a year before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +166,23 @@ def read_figures(tx: Transaction, day: str, now: int) -> tuple[int, int]:
     spent = tx.execute("SELECT committed FROM total WHERE scope = 'host' AND window = ?", (day,)).fetchone()
     open_calls = tx.execute("SELECT count(*) FROM call WHERE state = 'reserved' AND at > ?", (now - OPEN_MS,)).fetchone()
     return (spent["committed"] if spent else 0, open_calls[0])
+
+
+def prune(tx: Transaction, before: str, at: int) -> int:
+    """Forget the months before one (like 2026-11), but for the newest KEPT_MONTHS that have calls; how many calls that were.
+
+    What was said of runs until an instant goes, too, and what was wrong with credentials that nobody has called with since.
+    """
+    kept = tx.execute("SELECT DISTINCT month FROM call ORDER BY month DESC LIMIT 1 OFFSET ?", (KEPT_MONTHS - 1,)).fetchone()
+    if kept is None:
+        return 0
+    before = min(before, kept["month"])
+    tx.execute("DELETE FROM usage WHERE (mind, call) IN (SELECT mind, id FROM call WHERE month < ?)", (before,))
+    gone = tx.execute("DELETE FROM call WHERE month < ?", (before,)).rowcount
+    tx.execute("DELETE FROM total WHERE substr(window, 1, 7) < ?", (before,))
+    tx.execute("DELETE FROM report WHERE at < ?", (at,))
+    tx.execute("DELETE FROM pause WHERE credential NOT IN (SELECT credential FROM call)")
+    return gone
 
 
 def _find_reserved(tx: Transaction, mind: str, call_id: str) -> Any:

@@ -21,6 +21,7 @@ async def run(home: Home) -> int:
     post = open_post("lease", home)
     listener = open_stream_socket(home.lease_socket) if post.stream is None else adopt_stream_socket(post.stream)
     desk = Desk(home, post.journal)
+    desk.prune()
     try:
         with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
             async with trio.open_nursery() as nursery:

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from mind_body.mind.store import Transaction
-from mind_body.mind.wake_facts import Place
+from mind_body.mind.wake_facts import Place, Window
 
 _COUNTED = "turn.state IN ('opened', 'replied', 'unreadable', 'refused')"
 
@@ -70,14 +70,14 @@ def admit_mail_places(tx: Transaction, turn_id: str) -> None:
     admit_turn_places(tx, turn_id, [(row["room_id"], row["thread"]) for row in rows.fetchall()])
 
 
-def read_turns_today(tx: Transaction, since: int) -> dict[str, int]:
-    """Her turns since an instant for what an account wrote."""
+def read_turns_today(tx: Transaction, window: Window) -> dict[str, int]:
+    """Her turns of the day for what an account wrote."""
     # CROSS JOIN keeps this order: the planner would begin with all that was ever heard in a turn.
     rows = tx.execute(
         "SELECT heard.sender, count(DISTINCT turn.id) AS turns FROM turn CROSS JOIN turn_heard ON turn_heard.turn_id = turn.id "
         "CROSS JOIN heard ON heard.seq = turn_heard.seq "
-        f"WHERE turn.opened_at >= ? AND {_COUNTED} AND turn_heard.role = 'mail' GROUP BY heard.sender",
-        (since,),
+        f"WHERE turn.opened_at >= ? AND turn.opened_at < ? AND {_COUNTED} AND turn_heard.role = 'mail' GROUP BY heard.sender",
+        (window.day_start, window.day_end),
     )
     return {row["sender"]: row["turns"] for row in rows}
 

@@ -5,6 +5,7 @@
    answered, so that is read in the transaction of the answer.
 3. A question waits on record while there is no room in which it could be asked.
 4. A purse that is reopened ends the pauses that its being empty began, in the transaction of the answer: no clock has a say in it.
+   One about a day or a month that is over is no question any more.
 """
 
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 from mind_body.mind.asking_records import Answer, Question
 from mind_body.mind.runs import clear_pause
 from mind_body.mind.store import Transaction
+from mind_body.mind.wake_facts import Window
 from mind_body.mind.work_items import newest_run_about
 from mind_body.mind.work_records import SELF_PAUSE
 
@@ -92,6 +94,16 @@ def read_newest_reopened(tx: Transaction, about: str) -> Question | None:
 
 def has_open_question(tx: Transaction, about: str) -> bool:
     return tx.execute("SELECT 1 FROM question WHERE about = ? AND state = 'asked'", (about,)).fetchone() is not None
+
+
+def read_over(tx: Transaction, window: Window) -> list[Question]:
+    """Open ones about a day or a month that is over: there is nothing left to decide."""
+    rows = tx.execute(
+        "SELECT * FROM question WHERE state = 'asked' AND kind = 'purse' AND ((about LIKE 'day:%' AND about < ?) "
+        "OR (about LIKE 'month:%' AND about < ?)) ORDER BY rowid",
+        (f"day:{window.day}", f"month:{window.month}"),
+    )
+    return [_question(row) for row in rows]
 
 
 def read_question_events(tx: Transaction) -> dict[str, str]:

@@ -243,7 +243,7 @@ class Pause:
     """Why she does not act before an instant, kept in the mind so that a restart changes nothing."""
 
     cause: str
-    """`limited`, `overloaded`, `authentication`, `fault`, `budget`, `died`."""
+    """`limited`, `overloaded`, `authentication`, `fault`, `budget`, `died`; `spend:CONVERSATION` holds up that one alone."""
     until: int
     reason: str
     strikes: int = 0

@@ -31,7 +31,7 @@ class Figures:
     """The newest usable figure of her Persona's session used last: telemetry, never a sum."""
     ceiling_tokens: int
     spent_micro_usd: int
-    """By turns since the instant that was asked for, and by the runs of her Self that have ended since, or live."""
+    """By turns since the instant that was asked for, and by the runs of her Self that have begun since."""
     pauses: tuple[Pause, ...]
     encrypted_rooms: tuple[str, ...]
     """Rooms she is in and cannot read."""

@@ -103,6 +103,11 @@ def clear_pause(tx: Transaction, cause: str | None = None) -> bool:
     return tx.execute("DELETE FROM pause WHERE cause = ?", (cause,)).rowcount > 0
 
 
+def clear_apart(tx: Transaction, cause: str) -> None:
+    """Forget the pauses of this cause that hold up one conversation alone, whichever that is."""
+    tx.execute("DELETE FROM pause WHERE substr(cause, 1, ?) = ?", (len(cause) + 1, f"{cause}:"))
+
+
 def read_pauses(tx: Transaction) -> tuple[Pause, ...]:
     """Every pause on record, also those that are over: their strikes count on."""
     return tuple(

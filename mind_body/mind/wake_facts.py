@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 
 from mind_body.mind.records import Pause, Run
 
+FOREVER = 2**62
+
 
 @dataclass(frozen=True, slots=True)
 class WaitingMail:
@@ -59,6 +61,9 @@ class Window:
     day_start: int
     month: str
     month_start: int
+    day_end: int = FOREVER
+    """What bears a later instant was written by a clock that has been set back since: it is of no day that was."""
+    month_end: int = FOREVER
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +73,8 @@ class Standing:
     live: Run | None = None
     pauses: tuple[Pause, ...] = ()
     """Of this half alone."""
+    apart: tuple[tuple[str, Pause], ...] = ()
+    """Those that hold up one conversation and no other, by that."""
     recent: tuple[Run, ...] = ()
     """Ended runs, newest first."""
     spent_day: int = 0
@@ -92,8 +99,10 @@ class WakeFacts:
     awaited: tuple[str, ...] = ()
     """Conversations whose work is over, and that no turn has told of it."""
     home: str | None = None
-    """The conversation of her home room, where she has joined it."""
+    """The conversation of her home room, where she has joined it and may speak there."""
     urgency: int = 0
     """0 to 1000, by her newest pulse."""
     tempo_s: int | None = None
     """Her newest vote."""
+    home_fault: str = ""
+    """Why there is no home, where she has joined it."""

@@ -53,12 +53,14 @@ def read_waiting_mail(tx: Transaction) -> tuple[WaitingMail, ...]:
 def read_standing(tx: Transaction, kind: RunKind, window: Window) -> Standing:
     """What the governor asks of one half."""
     recent = tuple(recent_runs(tx, kind, HISTORY))
+    pauses, apart = pauses_of(read_pauses(tx), kind)
     return Standing(
         live=live_run(tx, kind),
-        pauses=pauses_of(read_pauses(tx), kind),
+        pauses=pauses,
+        apart=apart,
         recent=recent,
-        spent_day=read_spent(tx, window.day_start),
-        spent_month=read_spent(tx, window.month_start),
+        spent_day=read_spent(tx, window.day_start, window.day_end),
+        spent_month=read_spent(tx, window.month_start, window.month_end),
         extensions_day=read_extensions(tx, f"day:{window.day}"),
         extensions_month=read_extensions(tx, f"month:{window.month}"),
         silent_beats=_silent_beats(tx),
@@ -69,11 +71,13 @@ def read_standing(tx: Transaction, kind: RunKind, window: Window) -> Standing:
 def read_wake_facts(tx: Transaction, pending: tuple[PendingMail, ...], standing: Standing, home_room: str) -> WakeFacts:
     """The rest of what a wake depends on; `pending` is what the loop budget has left."""
     pulse = read_pulse(tx)
+    home, fault = _home(tx, home_room)
     return WakeFacts(
         pending=pending,
         standing=standing,
         awaited=read_awaited(tx),
-        home=_home(tx, home_room),
+        home=home,
+        home_fault=fault,
         urgency=pulse.urgency if pulse else 0,
         tempo_s=pulse.tempo_s if pulse else None,
     )
@@ -85,11 +89,17 @@ def read_last_beat(tx: Transaction) -> int | None:
     return int(row["opened_at"]) if row else None
 
 
-def pauses_of(pauses: Sequence[Pause], kind: RunKind) -> tuple[Pause, ...]:
-    """Those of one half; her Self's without the beginning that tells them apart."""
+def pauses_of(pauses: Sequence[Pause], kind: RunKind) -> tuple[tuple[Pause, ...], tuple[tuple[str, Pause], ...]]:
+    """Those of one half, without the beginning that tells them apart; and those of one conversation, by it."""
     if kind is RunKind.SELF_RUN:
-        return tuple(replace(one, cause=one.cause.removeprefix(SELF_PAUSE)) for one in pauses if one.cause.startswith(SELF_PAUSE))
-    return tuple(one for one in pauses if not one.cause.startswith(SELF_PAUSE))
+        own = [replace(one, cause=one.cause.removeprefix(SELF_PAUSE)) for one in pauses if one.cause.startswith(SELF_PAUSE)]
+    else:
+        own = [one for one in pauses if not one.cause.startswith(SELF_PAUSE)]
+    named = [(one, *one.cause.partition(":")) for one in own]
+    return (
+        tuple(one for one, _, colon, _ in named if not colon),
+        tuple((conversation, replace(one, cause=cause)) for one, cause, colon, conversation in named if colon),
+    )
 
 
 def _silent_beats(tx: Transaction) -> int:
@@ -104,6 +114,8 @@ def _first_heard_at(tx: Transaction) -> int | None:
     return int(row["heard_at"]) if row else None
 
 
-def _home(tx: Transaction, home_room: str) -> str | None:
-    row = tx.execute("SELECT conversation FROM room WHERE room_id = ? AND membership = 'joined'", (home_room,)).fetchone()
-    return str(row["conversation"]) if row else None
+def _home(tx: Transaction, home_room: str) -> tuple[str | None, str]:
+    row = tx.execute("SELECT * FROM room WHERE room_id = ? AND membership = 'joined'", (home_room,)).fetchone()
+    if row is None:
+        return None, ""
+    return (None, "her home room is encrypted, and she could not read an answer") if row["encrypted"] else (row["conversation"], "")

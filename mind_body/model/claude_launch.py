@@ -24,7 +24,7 @@ KEEP_DAYS = 36_500
 SETTINGS = json.dumps({"cleanupPeriodDays": KEEP_DAYS})
 SETTINGS_FILE = "persona-settings.json"
 RETRIES = 1
-"""Of a failed request: two tries. A 401 is cut at the second, and waiting is the heartbeat's business."""
+"""Of a failed request: two tries. What is wrong with the credential is declined at the second; waiting is the heartbeat's."""
 SWITCHES = {
     "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     "DISABLE_AUTOUPDATER": "1",

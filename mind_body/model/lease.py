@@ -42,6 +42,8 @@ OWED_AGAIN_S, OWED_S = 2.0, 600.0
 """Between two rounds of telling what is owed; and how long something is."""
 LAST_S = 1.0
 """For what is still owed when the organ leaves."""
+MENDING = frozenset({"fault", "peer"})
+"""Refusals that say nothing of the settlement: what stands in its way may be gone at the next try."""
 SILENT = "it says nothing"
 
 
@@ -78,6 +80,8 @@ class Lease:
         self._run: _OpenRun | None = None
         self._owed: dict[str, _Owed] = {}
         self._owing = trio.Event()
+        self._silence = SILENT
+        """Why there was no answer, the last time."""
 
     def open_run(self, run_id: str, conversation: str = "") -> None:
         """The run was adopted; its calls are made for this conversation until another one is named."""
@@ -106,9 +110,13 @@ class Lease:
 
     async def reserve(self, call_id: str, ceiling_micro_usd: int, model: str = "") -> Reserved | Declined:
         """May this call be made, if it costs at most so much?"""
+        verdict = await self._reserve(call_id, ceiling_micro_usd, model)
+        return self._decline(call_id, verdict) if isinstance(verdict, Declined) else verdict
+
+    async def _reserve(self, call_id: str, ceiling_micro_usd: int, model: str = "") -> Reserved | Declined:
         run, hold = self._run, self._find_hold()
         if run is None or hold is not None:
-            return self._decline(call_id, hold or Declined("held", "no run is granted"))
+            return hold or Declined("held", "no run is granted")
         question = lines.Reserve(
             call=call_id,
             run=run.run_id,
@@ -127,11 +135,11 @@ class Lease:
                 # It may be reserved all the same, and it never leaves.
                 self._owe(call_id, render_settle(call_id, 0))
         if not isinstance(found, _Answered) or not isinstance(found.answer, lines.Granted):
-            return self._decline(call_id, _declined(found))
+            return _declined(found)
         hold = self._find_hold()
         if hold is not None:
             await self.settle(call_id, Usage(), 0)
-            return self._decline(call_id, hold)
+            return hold
         return Reserved()
 
     async def settle(
@@ -158,8 +166,10 @@ class Lease:
         )
 
     async def tell(self, call_id: str, trouble: Trouble) -> None:
-        """A trouble that no call of its own showed: as that of a call that costs nothing. Known already, there is none to make."""
-        if isinstance(await self.reserve(call_id, 0), Reserved):
+        """A trouble that no call of its own showed: as that of a call that costs nothing. Known already, there is none to make,
+        and nobody wanted to make one: then it is not told as declined.
+        """
+        if isinstance(await self._reserve(call_id, 0), Reserved):
             await self.settle(call_id, Usage(), 0, trouble=trouble)
 
     def report(self, ours_micro_usd: int, theirs_micro_usd: int) -> None:
@@ -194,15 +204,16 @@ class Lease:
 
     async def _put(self, question: lines.Line, deadline: float | None = None) -> "_Answered | str":
         """The answer, or why there is none."""
-        raw, why = lines.render_line(question), SILENT
+        raw = lines.render_line(question)
         with trio.move_on_at(trio.current_time() + ASK_S if deadline is None else deadline):
             while True:
                 handed = await ask_line(self._home.lease_socket, raw, lines.LINE_MAX)
                 if isinstance(handed, Handed):
+                    self._silence = SILENT
                     return _read(handed)
-                why = handed
+                self._silence = handed
                 await trio.sleep(AGAIN_S)
-        return why
+        return self._silence
 
     def _owe(self, key: str, line: lines.Settle | lines.Report, *, at_once: bool = True) -> _Owed:
         owed = self._owed[key] = _Owed(line, trio.current_time() + OWED_S)
@@ -219,7 +230,8 @@ class Lease:
     async def _tell_one(self, key: str, owed: _Owed) -> bool:
         """Whether it is not owed any more."""
         found = await self._put(owed.line)
-        if isinstance(found, _Answered) and not (isinstance(found.answer, lines.Refused) and found.answer.kind == "fault"):
+        refused = isinstance(found, _Answered) and isinstance(found.answer, lines.Refused) and found.answer.kind in MENDING
+        if isinstance(found, _Answered) and not refused:
             self._forget(key, owed)
             return True
         if trio.current_time() < owed.until:

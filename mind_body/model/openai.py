@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -17,6 +17,7 @@ import trio
 from mind_body.clock import now_ms
 from mind_body.errors import ChildError, ConfigError, CredentialError
 from mind_body.log import Journal
+from mind_body.model.blot import blot
 from mind_body.model.chat import count_ceiling, parse_answer, render_request
 from mind_body.model.http import Answered, Client, Lost, Unsent, open_client, post_json
 from mind_body.model.prices import PriceBook, Priced, price
@@ -92,6 +93,8 @@ class ChatSession:
             return self._nothing(judge_declined(verdict, chat.clock()))
         headers = {"Authorization": f"Bearer {endpoint.key}"} if endpoint.key else {}
         answer = await post_json(chat.client, f"{endpoint.base_url}/chat/completions", request, headers)
+        if isinstance(answer, Answered):
+            answer = replace(answer, body=blot(answer.body, endpoint.key))  # it becomes a reason, and is told
         return await self._settle(answer, text, call_id, request, ceiling)
 
     async def aclose(self) -> None:

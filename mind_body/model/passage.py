@@ -6,7 +6,8 @@
 3. A refusal of our own is spelled as the API spells its errors, with `x-should-retry: false`: the CLI then gives up at once. A run
    alone is told to try again where that is no use yet and soon will be (an overload, a lease that is away): its CLI waits so long.
 4. The reservation is the request's bytes at three to a token. What the last answered request had already sent counts as read
-   from the cache while that one is fresh, else as written: a long warm session is not refused for what it will not cost.
+   from the cache while that one is fresh and its answer told of a cache, else as written: a long warm session is not refused for
+   what it will not cost.
 """
 
 import hmac

@@ -15,7 +15,7 @@ In this order:
    where it broke off, for that may be billed; it then counts as its whole ceiling, here too. What was wrong with the credential
    goes with it.
 
-No credential and no text is in a log line, an error or a repr.
+No credential and no text is in a log line, an error or a repr, and no credential in what a child is told: a server may quote it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Mapping
@@ -27,6 +27,7 @@ import trio
 
 from mind_body.clock import now_ms
 from mind_body.log import Journal
+from mind_body.model.blot import Blotter, blot_headers
 from mind_body.model.http import Client, Lost, Streaming, Unsent, open_stream
 from mind_body.model.limits import LIMIT_WAIT_MS, read_again_at
 from mind_body.model.meter import Meter, Metered
@@ -92,6 +93,14 @@ class Upstream:
 
 
 @dataclass(frozen=True, slots=True)
+class _Passing:
+    """One request on its way."""
+
+    grant: Grant
+    scope: trio.CancelScope
+
+
+@dataclass(frozen=True, slots=True)
 class _Relayed:
     status: int | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -123,13 +132,14 @@ class Relay:
             with trio.CancelScope() as scope:
                 grant.enter(scope)
                 try:
-                    await self._message(line, seat, grant, request)
+                    await self._message(line, seat, _Passing(grant, scope), request)
                 finally:
                     grant.leave(scope)
         if scope.cancelled_caught:
             await line.break_off()
 
-    async def _message(self, line: ChildLine, seat: Seat, grant: Grant, request: Request) -> None:
+    async def _message(self, line: ChildLine, seat: Seat, passing: "_Passing", request: Request) -> None:
+        grant = passing.grant
         body, began, call_id = parse_request(request.raw), now_ms(), grant.next_call_id()
         if body is None:
             await line.refuse(Refusal(400, "invalid_request_error", "not a JSON object"))
@@ -137,7 +147,7 @@ class Relay:
         model, blocks = str(body.get("model")), canonical_blocks(body)
         thread = seat.find_thread(grant, blocks)
         age = None if thread.answered_at is None else began - thread.answered_at
-        ceiling = self._upstream.price(model, count_ceiling(body, request.raw, thread.blocks, blocks, age))
+        ceiling = self._upstream.price(model, count_ceiling(body, request.raw, thread.cached, blocks, age))
         secret = await self._upstream.borrow()
         if isinstance(secret, Declined):
             await self._decline(line, grant, call_id, secret)
@@ -150,12 +160,13 @@ class Relay:
         self._check_prefix(thread, blocks, call_id)
         passed = Passed(call_id, cost_micro_usd=ceiling, broken=GIVEN_UP)
         try:
-            passed = self._account(call_id, model, await self._relay(line, request, secret, grant), ceiling, began)
+            passed = self._account(call_id, model, await self._relay(line, request, secret, passing), ceiling, began)
         finally:
             # Also when the child hung up in the middle, or we did.
             grant.passed.append(passed)
         if passed.status == 200:
             thread.answered_at = began
+            thread.cached = blocks if passed.metered.usage.prefix > passed.metered.usage.uncached else []
         if passed.broken is None or not passed.sent:
             trouble, answered = find_trouble(judge_passed(passed, began), passed.status), passed.metered.model or model
             await grant.purse.settle(call_id, passed.metered.usage, passed.cost_micro_usd, answered, trouble)
@@ -172,24 +183,27 @@ class Relay:
             self._journal.note("prefix.broken", words, level="warning", CALL=call_id, REASON=why)
         thread.blocks = blocks
 
-    async def _relay(self, line: ChildLine, request: Request, secret: str | None, grant: Grant | None = None) -> _Relayed:
+    async def _relay(self, line: ChildLine, request: Request, secret: str | None, passing: "_Passing | None" = None) -> _Relayed:
         url = self._upstream.base_url + request.target
         headers = headers_to_server(request.headers, self._upstream.kind, secret)
         async with open_stream(self._client, url, request.raw, headers) as answer:
             if not isinstance(answer, Streaming):
                 await line.refuse(Refusal(502, "api_error", "the model cannot be reached"))
                 return _Relayed(broken=answer)
-            meter = Meter(answer.headers.get("content-type", ""))
-            final = grant is not None and grant.whole_run and is_final(answer.status, grant.passed)
-            heard = await _is_heard(line.begin(answer.status, headers_to_child(answer.status, answer.headers, final=final)))
+            meter, blotter = Meter(answer.headers.get("content-type", "")), Blotter(secret)
+            final = passing is not None and passing.grant.whole_run and is_final(answer.status, passing.grant.passed)
+            told = headers_to_child(answer.status, blot_headers(answer.headers, secret), final=final)
+            heard = await _is_heard(line.begin(answer.status, told))
             while (chunk := await answer.next_chunk()) is not None:
                 if isinstance(chunk, Lost):
                     await line.break_off()
                     return _Relayed(answer.status, answer.headers, meter.read(), chunk)
-                meter.feed(chunk)
-                heard = heard and await _is_heard(line.send(chunk))
+                heard = await _pass_on(blotter.feed(chunk), meter, line, heard=heard)
+            heard = await _pass_on(blotter.end(), meter, line, heard=heard)
             if heard:
                 await _is_heard(line.end())
+            if passing is not None:
+                passing.grant.spare(passing.scope)
             return _Relayed(answer.status, answer.headers, meter.read())
 
     def _account(self, call_id: str, model: str, relayed: _Relayed, ceiling: int, began: int) -> Passed:
@@ -215,6 +229,12 @@ async def _place(grant: Grant) -> AsyncIterator[None]:
         return
     async with grant.passing:
         yield
+
+
+async def _pass_on(chunk: bytes, meter: Meter, line: ChildLine, *, heard: bool) -> bool:
+    """Metered, and told to a child that still listens; whether it does."""
+    meter.feed(chunk)
+    return heard and (not chunk or await _is_heard(line.send(chunk)))
 
 
 async def _is_heard(telling: Awaitable[None]) -> bool:

@@ -31,6 +31,8 @@ class Thread:
     """The fingerprint of what the session had sent in an earlier process, until the first request of this one."""
     answered_at: int | None = None
     """When the last answered request began."""
+    cached: list[str] = field(default_factory=list, repr=False)
+    """What it sent, where its answer tells of a cache. What was sent since and came to nothing is in no cache."""
 
 
 @dataclass(slots=True)
@@ -46,6 +48,8 @@ class Grant:
     """Held while a turn's request passes: who takes it finds `passed` complete."""
     scopes: set[trio.CancelScope] = field(default_factory=set, repr=False)
     """One for each request that passes now."""
+    told: set[trio.CancelScope] = field(default_factory=set, repr=False)
+    """Those whose answer was told to its end: it is only written down, and that is not broken off."""
     idle: trio.Event = field(default_factory=trio.Event, repr=False)
     """Set once the grant is closed and nothing passes any more: `passed` is complete."""
     closed: bool = False
@@ -60,8 +64,14 @@ class Grant:
         if self.closed:
             scope.cancel()  # it waited for its place while the grant was closed
 
+    def spare(self, scope: trio.CancelScope) -> None:
+        """Its answer was told to its end."""
+        self.scopes.discard(scope)
+        self.told.add(scope)
+
     def leave(self, scope: trio.CancelScope) -> None:
         self.scopes.discard(scope)
+        self.told.discard(scope)
         self._settle()
 
     def close(self) -> None:
@@ -72,7 +82,7 @@ class Grant:
         self._settle()
 
     def _settle(self) -> None:
-        if self.closed and not self.scopes:
+        if self.closed and not self.scopes and not self.told:
             self.idle.set()
 
 

@@ -42,7 +42,7 @@ def ask_again(tx: Transaction, config: MindConfig, host: HostConfig, control: Re
         return verdict
     waiting = read_waiting_mail(tx)
     places = read_places(tx, {(one.room_id, one.thread) for one in waiting})
-    budget = Budget(places, read_turns_today(tx, window.day_start), config)
+    budget = Budget(places, read_turns_today(tx, window), config)
     at_work = live_run(tx, RunKind.SELF_RUN) is not None
     return Allowed(
         tuple(one for one in waiting if judge_mail(one, budget) is not None), _burn(standing, config, control, at_work=at_work)

@@ -4,6 +4,7 @@
    nothing that was sent is ever rewritten.
 2. It is the operator's own text. Every line of it is indented: so it can neither close its frame nor pass for a head of ours.
 3. A small model gets a line for each, before her persona, whose examples stay the last word.
+4. All together have a bound; beyond it the newest are told, whole. One that is left out is still open, and told once there is room.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +16,8 @@ from mind_body.mind.asking_records import Campaign
 INDENT = "    "
 SMALL_CHARACTERS = 200
 """Of each, for a small model."""
+BYTES_MAX = 16 * 1024
+"""Of all together, as they are shown; in a small window a quarter of it, one token charged per byte. One alone always fits."""
 _TITLE = "# What you work towards"
 _INTRODUCTION = "Your operator has opened these campaigns; each is known by its slug."
 
@@ -31,11 +34,23 @@ class CampaignNews:
 NO_NEWS = CampaignNews()
 
 
-def campaign_news(told: Mapping[str, bool], campaigns: Sequence[Campaign]) -> CampaignNews:
-    """`told`: by slug, whether a session knows it as open; `campaigns`: all that are open."""
+def fitting_campaigns(campaigns: Sequence[Campaign], *, small: bool = False, window_tokens: int | None = None) -> list[Campaign]:
+    """The newest of those that are open, in their order."""
+    left = BYTES_MAX if window_tokens is None else min(BYTES_MAX, window_tokens // 4)
+    kept: list[Campaign] = []
+    for campaign in reversed(campaigns):
+        left -= len((_short(campaign) if small else _told(campaign)).encode("utf-8", "replace")) + 1
+        if left < 0:
+            break
+        kept.append(campaign)
+    return kept[::-1]
+
+
+def campaign_news(told: Mapping[str, bool], campaigns: Sequence[Campaign], shown: Sequence[Campaign] | None = None) -> CampaignNews:
+    """`told`: by slug, whether a session knows it as open; `campaigns`: all that are open; `shown`: those there is room for."""
     now_open = {campaign.slug for campaign in campaigns}
     return CampaignNews(
-        tuple(campaign for campaign in campaigns if not told.get(campaign.slug, False)),
+        tuple(one for one in (campaigns if shown is None else shown) if not told.get(one.slug, False)),
         tuple(slug for slug, is_open in told.items() if is_open and slug not in now_open),
     )
 

@@ -24,9 +24,10 @@ from mind_body.mind.sessions import end_session, record_use
 from mind_body.mind.store import Transaction
 from mind_body.mind.turning import SessionUse, TurnEnd
 from mind_body.mind.turns import close_turn
+from mind_body.model.pausing import PASSING, name_apart, plan_pause
 from mind_body.model.session import Failed, Limited, Outcome, TurnResult
 from mind_body.persona.opening import Opened, Place
-from mind_body.persona.outcomes import PASSING, answered_text, plan_pause, reason_of, state_of, total_usage
+from mind_body.persona.outcomes import answered_text, reason_of, state_of, total_usage
 from mind_body.persona.places import place_of
 from mind_body.persona.plan import ceiling_tokens
 from mind_body.persona.pulse_acts import pulse_of
@@ -164,8 +165,9 @@ def _settle_pauses(tx: Transaction, place: Place, opened: Opened, course: Course
     if state_of(outcome) in {TurnState.REPLIED, TurnState.UNREADABLE, TurnState.REFUSED}:
         for cause in PASSING:
             clear_pause(tx, cause)
+        clear_pause(tx, name_apart("spend", opened.batch.conversation))
         return
-    pause = plan_pause(outcome, read_pauses(tx), now)
+    pause = plan_pause(outcome, read_pauses(tx), now, conversation=opened.batch.conversation)
     if pause is not None:
         set_pause(tx, pause)
     if ends_run(course):

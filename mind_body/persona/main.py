@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import trio
 
 from mind_body.clock import now_ms
-from mind_body.config import read_mind_config
+from mind_body.config import read_host_config, read_mind_config
 from mind_body.control.effective import Held
 from mind_body.errors import MindBodyError
 from mind_body.home import Home
@@ -48,14 +48,14 @@ async def _serve(post: Post, name: str) -> None:
 
 async def _serve_configured(post: Post, name: str, mind: Mind, *, worked: bool) -> bool:
     """Serve under the configuration as it is now; True when it has changed and is to be read again."""
-    config = read_mind_config(post.home, name)
+    config, host = read_mind_config(post.home, name), read_host_config(post.home)
     async with (
         open_lease(post.home, name, post.journal) as lease,
         open_provider(post.home, name, config, lease, post.journal) as provider,
     ):
         me = Persona(name, config.matrix.user, config.people, provider.small)
         words = read_words(post.home, config, me)
-        place = Place(post.home, me, config, post.host, provider, mind, post.journal, post.hold.holder, words)
+        place = Place(post.home, me, config, host, provider, mind, post.journal, post.hold.holder, words)
         sessions = OpenSessions(provider, config.persona.children)
         taker = TurnTaker(place, sessions, post.pokes.wait, post.notify.progress)
         post.notify.ready(f"Ready to take turns with {provider.instance}")
@@ -80,7 +80,7 @@ class _Looker:
         place = self.taker.place
         if isinstance(self.taker.ask_brake(), Held) or not _has_open_run(place.mind):
             return "nothing"
-        if read_mind_config(place.home, place.me.name) != place.config:
+        if (read_mind_config(place.home, place.me.name), read_host_config(place.home)) != (place.config, place.host):
             return "changed"
         self.taker.place = replace(place, words=read_words(place.home, place.config, place.me))
         run = adopt_open_run(place.mind, place.holder, now_ms())

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from mind_body.control.effective import Released
 from mind_body.control.govern import Skip
-from mind_body.control.loops import is_spent
+from mind_body.control.loops import HOME_SPENT, is_spent
 from mind_body.crash import crash_point
 from mind_body.home import Home
 from mind_body.ids import digest, new_id
@@ -34,6 +34,7 @@ from mind_body.mind.work_records import RunNews
 from mind_body.model.session import Provider, SessionPlan
 from mind_body.persona.allowed import Allowed, ask_again
 from mind_body.persona.batch import Batch, Kills, charged, next_batch
+from mind_body.persona.campaigns import fitting_campaigns
 from mind_body.persona.plan import Refresh, Resume, plan_session
 from mind_body.persona.prompt import Persona
 from mind_body.persona.scene import Made, Scheduled, Staging, read_tellable_news
@@ -42,7 +43,6 @@ from mind_body.persona.words import Words
 from mind_body.settings import HostConfig, MindConfig
 
 NO_MAIL = "no eligible mail"
-HOME_SPENT = "she has spoken in her home room as often as she may until a person does"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,10 +189,11 @@ class _Desk:
         crash_point("persona.before-T3a")
         tx, words, seat = self.tx, self.place.words, self.seat
         rooms = tuple(read_conversation_rooms(tx, batch.conversation))
-        campaigns = read_campaigns(tx, open_only=True)
+        campaigns, provider = read_campaigns(tx, open_only=True), self.place.provider
+        shown = fitting_campaigns(campaigns, small=provider.small, window_tokens=provider.window_tokens)
         again = self.turns > 0 and bool(batch.mail) and self.run.cause != "beat"
         cause = self._cause(batch, scheduled)
-        staging = Staging(seat, self.place.config, batch, rooms, allowed, campaigns, cause, again, scheduled)
+        staging = Staging(seat, self.place.config, batch, rooms, allowed, campaigns, shown, cause, again, scheduled)
         session = read_open_session(tx, batch.conversation)
         made = staging.make(session)
         alive = session is not None and self.is_alive(session.id)
@@ -202,7 +203,7 @@ class _Desk:
             made = staging.make(None)
             if session is not None:
                 end_session(tx, session.id, reason, self.now)
-            session = seat.begin(batch.conversation, made.scene, campaigns)
+            session = seat.begin(batch.conversation, made.scene, shown)
         else:
             reason = "resume" if isinstance(choice, Resume) else "continue"
         turn_id = self._record(batch, session, made)

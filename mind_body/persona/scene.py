@@ -59,6 +59,8 @@ class Staging:
     allowed: Allowed
     campaigns: Sequence[Campaign]
     """In force."""
+    shown: Sequence[Campaign]
+    """Those of them there is room for."""
     cause: str
     again: bool
     scheduled: Scheduled | None
@@ -71,7 +73,8 @@ class Staging:
         context = self._context(heard_in, session)
         told = read_told_rooms(seat.tx, session.id) if session else {}
         new_rooms = tuple(by_id[one] for one in heard_in if one in by_id and told.get(one) != by_id[one].name)
-        changes = campaign_news(read_told_campaigns(seat.tx, session.id), self.campaigns) if session else NO_NEWS
+        told_open = read_told_campaigns(seat.tx, session.id) if session else {}
+        changes = campaign_news(told_open, self.campaigns, self.shown) if session else NO_NEWS
         for_operator = is_among_operators(seat.tx, self.config, batch.conversation, by_id, batch.mail)
         scene = Scene(
             rooms=by_id,
@@ -87,7 +90,7 @@ class Staging:
             burn=render_burn(self.allowed.burn, for_operator=for_operator),
             silent_ms=self.scheduled.silent_ms if self.scheduled else None,
         )
-        opened = changes.opened if session else self.campaigns  # one that begins has them in its system part
+        opened = changes.opened if session else self.shown  # one that begins has them in its system part
         told_now = (*((one.slug, True) for one in opened), *((slug, False) for slug in changes.closed))
         return Made(render_input(seat.me, scene), context, new_rooms, told_now, scene)
 

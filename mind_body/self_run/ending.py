@@ -17,7 +17,7 @@ from mind_body.mind.sessions import end_session, record_use
 from mind_body.mind.store import Transaction
 from mind_body.mind.turning import SessionUse
 from mind_body.mind.work_records import FATES, SELF_PAUSE, Ended, Fate, Handoff, SelfRunEnd
-from mind_body.model.pausing import PASSING, plan_pause
+from mind_body.model.pausing import PASSING, name_apart, plan_pause
 from mind_body.model.session import Failed, Limited
 from mind_body.self_run.actions import Outcome, Record, Why
 from mind_body.self_run.figures import Totals
@@ -65,10 +65,12 @@ def write_end(tx: Transaction, end: End, holder: str, now: int) -> Ended | None:
 
 
 def _settle_pauses(tx: Transaction, end: End, now: int) -> None:
+    conversation = next(iter(end.run.conversations), "")
     if end.answered and end.trouble is None:
         for cause in PASSING:
             clear_pause(tx, SELF_PAUSE + cause)
-    pause = plan_pause(end.trouble, read_pauses(tx), now, SELF_PAUSE)
+        clear_pause(tx, name_apart(f"{SELF_PAUSE}spend", conversation))
+    pause = plan_pause(end.trouble, read_pauses(tx), now, SELF_PAUSE, conversation)
     if pause is not None:
         set_pause(tx, pause)
 

@@ -1,7 +1,8 @@
 """Loop: what a run says in its room, put into the outbox: begun, how it goes, the end. Words by `room`, pace by `progress`.
 
 Everything is queued by ids made from the run: a crash in between doubles nothing. The end goes into the transaction that ends the
-run. How it goes is written down for the operator, too; that is telemetry, the newest alone.
+run. How it goes is written down for the operator, too; that is telemetry, the newest alone. What holds up one run after the other
+(a limit, a refused key) is said in the thread once, and not with every try.
 """
 
 from dataclasses import replace
@@ -10,11 +11,10 @@ from mind_body.clock import now_ms
 from mind_body.host.poke import send_poke
 from mind_body.mind.follow_ups import thread_root_id
 from mind_body.mind.outbox import admit_said, count_edits
-from mind_body.mind.records import NewSaid, Room
+from mind_body.mind.records import NewSaid, Room, Run
 from mind_body.mind.rooms import read_room
 from mind_body.mind.runs import DEAD
 from mind_body.mind.self_runs import admit_compaction, recent_self_runs, write_progress
-from mind_body.mind.store import Transaction
 from mind_body.mind.work_records import Compaction, Progress
 from mind_body.self_run.actions import Outcome
 from mind_body.self_run.course import Course
@@ -37,6 +37,8 @@ from mind_body.self_run.worker import mono_ms
 
 LOOKED_BACK = 20
 """Runs among which the one before in this thread is looked for."""
+HELD_UP = frozenset({Outcome.LIMITED, Outcome.OVERLOADED, Outcome.AUTHENTICATION, Outcome.PAYMENT, Outcome.SPEND})
+"""Ends that are no doing of the work's, and may come again and again."""
 
 
 class Teller:
@@ -55,6 +57,8 @@ class Teller:
         self._written: Progress | None = None
         self._compactions = 0
         self._room: Room | None = None
+        self._before: Run | None = None
+        """The run before this one in the thread."""
 
     def begin(self) -> None:
         """The thread's root, where it is not there yet; that the work goes on, where it was begun before; the message that is
@@ -65,8 +69,10 @@ class Teller:
         rows = [render_root(self._thread, self._work.asked)]
         with self._place.mind.write() as tx:
             self._room = read_room(tx, self._thread.room_id)
+            before = (one for one in recent_self_runs(tx, LOOKED_BACK) if one.thread_said == self._thread.thread_said)
+            self._before = next(before, None)
             # Of a run that died, whoever found it dead has spoken already.
-            if not first and not self._after_a_death(tx):
+            if not first and not self._after(DEAD) and not self._after(*HELD_UP, in_vain=True):
                 rows.append(render_continues(self._thread))
             admit_said(tx, [*rows, render_progress(self._thread, figures)], None, now_ms())
             self._edits = count_edits(tx, progress_id(run.id))
@@ -86,7 +92,8 @@ class Teller:
     def end(self, outcome: Outcome, result: str, cost_micro_usd: int) -> tuple[NewSaid, ...]:
         """The rows that go into the run's end."""
         edit = self._plan(cost_micro_usd, over=True)
-        return (*([edit] if edit else []), render_end(self._thread, outcome, result))
+        again = outcome in HELD_UP and not cost_micro_usd and self._after(outcome, in_vain=True)
+        return (*([edit] if edit else []), *([] if again else [render_end(self._thread, outcome, result)]))
 
     def _plan(self, cost_micro_usd: int, *, over: bool) -> NewSaid | None:
         figures, now = self._figures(cost_micro_usd), mono_ms()
@@ -138,9 +145,10 @@ class Teller:
         window = self._course.seen.window_tokens
         return 0 if window is None else self._place.constants.ceiling(window)
 
-    def _after_a_death(self, tx: Transaction) -> bool:
-        before = [run for run in recent_self_runs(tx, LOOKED_BACK) if run.thread_said == self._thread.thread_said]
-        return bool(before) and before[0].outcome == DEAD
+    def _after(self, *outcomes: str, in_vain: bool = False) -> bool:
+        """Whether the run before ended so; `in_vain`: and no call of it was answered."""
+        before = self._before
+        return before is not None and before.outcome in outcomes and not (in_vain and before.cost_micro_usd)
 
     def _poke(self) -> None:
         send_poke(self._place.post.home.mouth_socket)

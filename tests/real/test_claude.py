@@ -19,22 +19,24 @@ import structlog.testing
 import trio
 
 from mind_body.clock import now_ms
+from mind_body.config import find_home
 from mind_body.control.effective import BrakeFile, DialFile
 from mind_body.control.files import write_brake, write_dial
 from mind_body.errors import ConfigError, SessionGone, StorageError
-from mind_body.home import Home, directory_home
+from mind_body.home import Home
 from mind_body.host.process import list_descendants, resident_mb
 from mind_body.host.secrets import write_secret
 from mind_body.log import Journal
 from mind_body.model.claude import ClaudeProvider, open_claude
 from mind_body.model.claude_files import find_cli
 from mind_body.model.claude_session import ClaudeSession
-from mind_body.model.lease import Lease
+from mind_body.model.lease import make_borrow, open_lease
 from mind_body.model.prefix import canonical_blocks, find_break
 from mind_body.model.price_file import read_prices
 from mind_body.model.session import Failed, Limited, Outcome, Refused, Reply, SessionPlan, TurnResult, Unreadable
 from mind_body.settings import ModelConfig
 from tests.parts_present import require_part
+from tests.real.parts.lease import leased, read_ledger, start_lease
 from tests.real.parts.messages_api import (
     CutOff,
     Fault,
@@ -46,6 +48,8 @@ from tests.real.parts.messages_api import (
     refusal,
     scripted_messages_api,
 )
+from tests.real.parts.organ import Organ
+from tests.real.parts.zoo_claude import install_zoo
 
 pytestmark = pytest.mark.real
 
@@ -73,7 +77,8 @@ def api() -> Iterator[MessagesApi]:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    found = directory_home(tmp_path, tmp_path / "run")
+    found = find_home(str(tmp_path))
+    found.run.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_brake(found, "ada", BrakeFile(state="released"))
     write_dial(found, "ada", DialFile())
     write_secret(found.credentials / "ada.model-key", REAL)
@@ -83,10 +88,11 @@ def home(tmp_path: Path) -> Home:
 class Bed:
     """A provider with a run open, as a persona has it."""
 
-    def __init__(self, home: Home, provider: ClaudeProvider, lease: Lease) -> None:
+    def __init__(self, home: Home, provider: ClaudeProvider, organ: Organ) -> None:
         self.home = home
         self.provider = provider
-        self.lease = lease
+        self.organ = organ
+        """The lease's."""
 
     async def open(self, cursor: str | None = None, *, rehydration: str = "", session: str = SESSION) -> ClaudeSession:
         return await self.provider.open(SessionPlan(session, "You are Ada.", SCHEMA, rehydration, cursor))
@@ -96,15 +102,25 @@ class Bed:
 async def opened(home: Home, api: MessagesApi, **changes: Any) -> AsyncIterator[Bed]:
     fields: dict[str, Any] = {"provider": "claude", "model": "claude-sonnet-4-5", "base_url": api.url, "credential": "api-key"}
     config = ModelConfig(**{**fields, "timeout_s": 60, **changes})
+    configure_mind(home, config)
     journal = Journal("persona", "ada")
-    lease = Lease(home, "ada", journal)
-    lease.open_run("run-1", 0)
-    make = open_claude(
-        home, "ada", config, prices=read_prices(), purse=lease, credential=lambda: lease.borrow().secret, journal=journal
-    )
-    with trio.fail_after(180):
-        async with make as provider:
-            yield Bed(home, provider, lease)
+    with leased(home, "persona") as organ, trio.fail_after(180):
+        async with open_lease(home, "ada", journal) as lease:
+            lease.open_run(f"run-{next(RUNS)}", "room:!a")
+            borrow = make_borrow(lease, config.credential)
+            make = open_claude(home, "ada", config, prices=read_prices(), purse=lease, credential=borrow, journal=journal)
+            async with make as provider:
+                yield Bed(home, provider, organ)
+
+
+RUNS = itertools.count(1)
+
+
+def configure_mind(home: Home, config: ModelConfig) -> None:
+    """What the lease reads of her."""
+    home.minds_dir.mkdir(exist_ok=True)
+    model = f'[model]\nprovider = "claude"\ncredential = "{config.credential}"\n'
+    home.mind_file("ada").write_text(f'[matrix]\nhomeserver = "http://127.0.0.1:1"\nuser = "@ada:example.org"\n{model}')
 
 
 def said(result: TurnResult) -> Any:
@@ -176,7 +192,9 @@ async def test_the_real_key_is_at_the_api_and_nowhere_near_the_child(home: Home,
                 # In the middle of a call, when a key would be in use.
                 child = [session.pid, *list_descendants(session.pid)]
                 memory = await trio.to_thread.run_sync(lambda: [found for pid in child for found in search(pid, REAL, seat.key)])
-                shown = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for pid in child for name in ("environ", "cmdline"))
+                assert bed.organ.process is not None
+                near = [*child, bed.organ.process.pid, os.getpid()]
+                shown = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for pid in near for name in ("environ", "cmdline"))
                 gate.set()
     assert REAL.encode() not in shown
     assert seat.key.encode() in memory, "the search itself works: the child's own key is found"
@@ -186,9 +204,11 @@ async def test_the_real_key_is_at_the_api_and_nowhere_near_the_child(home: Home,
     sent = api.requests[0].headers
     assert (sent["x-api-key"] if kind == "api-key" else sent["authorization"]) == (REAL if kind == "api-key" else f"Bearer {REAL}")
     assert ('"ttl":"1h"' in api.requests[0].raw.decode()) == (kind == "oauth-token")
-    kept = [path for path in Path(home.mind_dir("ada")).rglob("*") if path.is_file()]
-    assert kept
-    assert not [path for path in kept if REAL.encode() in path.read_bytes()]
+    assert home.root is not None
+    kept = {path for place in (home.root, home.run) for path in place.rglob("*") if path.is_file()}
+    assert home.ledger in kept
+    assert [path for path in kept if REAL.encode() in path.read_bytes()] == [home.model_key("ada")], "where the operator put it"
+    assert REAL not in bed.organ.journal()
 
 
 def search(pid: int, *needles: str) -> list[bytes]:
@@ -251,7 +271,7 @@ RESET_S = now_ms() // 1000 + 5 * 3600
 FAULTS: dict[str, tuple[list[Any], int, Callable[[Outcome], bool]]] = {
     "401": (
         [Fault(401, "authentication_error")] * 9,
-        2,
+        1,
         lambda o: isinstance(o, Failed) and (o.kind, o.retry_at) == ("authentication", None),
     ),
     "402": ([Fault(402, "billing_error")], 1, lambda o: isinstance(o, Failed) and (o.kind, o.retry_at) == ("payment", None)),
@@ -275,7 +295,7 @@ FAULTS: dict[str, tuple[list[Any], int, Callable[[Outcome], bool]]] = {
     "500": ([Fault(500)] * 9, 2, lambda o: isinstance(o, Failed) and o.kind == "fault" and (o.retry_at or 0) > now_ms()),
     "529": (
         [Fault(529, "overloaded_error")] * 9,
-        2,
+        1,
         lambda o: isinstance(o, Failed) and o.kind == "overloaded" and 0 < (o.retry_at or 0) - now_ms() <= 30_000,
     ),
     "400": (
@@ -295,6 +315,9 @@ FAULTS: dict[str, tuple[list[Any], int, Callable[[Outcome], bool]]] = {
     "half-stream": ([HalfStream({"say": []})] * 9, 3, lambda o: isinstance(o, Reply)),
 }
 
+STOPS = {"401": "authentication", "402": "payment", "429": "limited", "429-plan": "limited", "529": "overloaded"}
+"""What of it is wrong with the credential: told to the lease, who lets nobody call with it."""
+
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_each_fault_is_its_own_outcome(home: Home, api: MessagesApi, fault: str) -> None:
@@ -308,9 +331,24 @@ async def test_each_fault_is_its_own_outcome(home: Home, api: MessagesApi, fault
     assert isinstance(first.outcome, Reply)
     assert expected(result.outcome), result.outcome
     assert (len(api.requests) - 1, result.api_calls) == (calls, calls)
+    assert [row["kind"] for row in read_ledger(home, "SELECT kind FROM pause")] == ([STOPS[fault]] if fault in STOPS else [])
     lives = isinstance(result.outcome, Reply | Unreadable)
     assert (pid is not None, result.cursor is not None) == (lives, lives)
     assert REAL not in repr(result)
+
+
+async def test_a_limit_that_the_cli_tells_without_a_request_is_one_and_the_lease_is_told(
+    home: Home, api: MessagesApi, tmp_path: Path
+) -> None:
+    (tmp_path / "zoo").mkdir()
+    said = {"is_error": True, "terminal_reason": "api_error", "api_error_status": 429, "error": "rate_limit"}
+    cli = install_zoo(tmp_path / "zoo", limit=RESET_S, result=said)
+    async with opened(home, api, cli=str(cli)) as bed:
+        result = await (await bed.open()).send("hi", "c1")
+    assert isinstance(result.outcome, Limited)
+    assert result.outcome.until == RESET_S * 1000
+    assert read_ledger(home, "SELECT kind, until FROM pause") == [{"kind": "limited", "until": RESET_S * 1000}]
+    assert not api.requests
 
 
 @pytest.mark.parametrize("fault", ["prose", "cut-off", "wrong-schema"])
@@ -361,6 +399,23 @@ async def test_a_call_over_the_runs_cap_is_not_made(home: Home, api: MessagesApi
     assert isinstance(result.outcome, Failed)
     assert result.outcome.kind == "budget"
     assert not api.requests
+
+
+async def test_the_lease_knows_every_call_of_hers_and_what_the_cli_says_beside_it(home: Home, api: MessagesApi) -> None:
+    async with opened(home, api) as bed:
+        session = await bed.open()
+        results = [await session.send(f"message {number}", f"c{number}") for number in range(3)]
+    async with opened(home, api) as bed:
+        session = await bed.open(results[-1].cursor)
+        results += [await session.send(f"message {number}", f"c{number}") for number in range(3, 5)]
+    calls = read_ledger(home, "SELECT id, half, conversation, answered, state, cost FROM call ORDER BY id")
+    assert [(row["id"], row["cost"]) for row in calls] == [(f"c{at}", result.cost_micro_usd) for at, result in enumerate(results)]
+    assert {(row["half"], row["conversation"], row["answered"], row["state"]) for row in calls} == {
+        ("persona", "room:!a", "claude-sonnet-4-5", "settled")
+    }
+    reports = read_ledger(home, "SELECT ours, theirs FROM report ORDER BY at")
+    assert [row["ours"] for row in reports] == [sum(row["cost"] for row in part) for part in (calls[:3], calls[3:])]
+    assert all(abs(row["ours"] - row["theirs"]) * 50 <= row["ours"] for row in reports), "within two in a hundred"
 
 
 async def test_a_missing_credential_is_an_operators_matter(home: Home, api: MessagesApi) -> None:
@@ -544,12 +599,12 @@ async def test_without_the_sandbox_it_answers_too(home: Home, api: MessagesApi) 
 
 
 OWNER = """
-import sys, trio
-from pathlib import Path
-from mind_body.home import directory_home
+import os, sys, trio
+from mind_body.config import find_home
+from mind_body.host.peers import register_peer
 from mind_body.log import Journal, configure
 from mind_body.model.claude import open_claude
-from mind_body.model.lease import Lease
+from mind_body.model.lease import make_borrow, open_lease
 from mind_body.model.price_file import read_prices
 from mind_body.model.session import SessionPlan
 from mind_body.settings import ModelConfig
@@ -557,18 +612,20 @@ from tests.real.test_claude import SCHEMA, SESSION
 
 async def main():
     configure("error", "text")
-    home = directory_home(Path(sys.argv[1]), Path(sys.argv[1]) / "run")
+    home = find_home(sys.argv[1])
+    register_peer(home, os.getpid(), "persona", "ada")
     journal = Journal("persona", "ada")
-    lease = Lease(home, "ada", journal)
-    lease.open_run("run", 0)
     fields = {"provider": "claude", "model": "claude-sonnet-4-5", "base_url": sys.argv[2], "credential": "api-key"}
     config = ModelConfig(**fields, sandbox=sys.argv[3] == "yes")
-    key = lambda: lease.borrow().secret
-    async with open_claude(home, "ada", config, prices=read_prices(), purse=lease, credential=key, journal=journal) as provider:
-        session = await provider.open(SessionPlan(SESSION, "You are Ada.", SCHEMA, ""))
-        await session.send("one", "c1")
-        print(session.pid, flush=True)
-        await session.send("two", "c2")
+    async with open_lease(home, "ada", journal) as lease:
+        lease.open_run("run")
+        borrow = make_borrow(lease, config.credential)
+        made = open_claude(home, "ada", config, prices=read_prices(), purse=lease, credential=borrow, journal=journal)
+        async with made as provider:
+            session = await provider.open(SessionPlan(SESSION, "You are Ada.", SCHEMA, ""))
+            await session.send("one", "c1")
+            print(session.pid, flush=True)
+            await session.send("two", "c2")
 
 trio.run(main)
 """
@@ -578,6 +635,8 @@ trio.run(main)
 async def test_kill_9_of_the_owner_leaves_no_child_even_in_the_middle_of_a_turn(home: Home, api: MessagesApi, sandbox: str) -> None:
     gate = threading.Event()
     api.script(Structured({"say": []}), Held(gate, Structured({"say": []})))
+    configure_mind(home, ModelConfig(credential="api-key"))
+    start_lease(home)
     root = Path(__file__).parents[2]
     command = [sys.executable, "-c", OWNER, str(home.root), api.url, sandbox]
     with trio.fail_after(60):

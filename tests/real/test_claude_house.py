@@ -15,6 +15,7 @@ from mind_body.host.secrets import write_secret
 from mind_body.model.prefix import canonical_blocks, find_break
 from tests.parts_present import require_part
 from tests.real.parts.echo import read_mail
+from tests.real.parts.lease import read_ledger
 from tests.real.parts.messages_api import Held, MessagesApi, Request, Structured, scripted_messages_api
 from tests.real.parts.person import Person
 from tests.real.parts.scene import Scene, wait_until
@@ -79,7 +80,9 @@ def test_20_turns_with_a_restart_of_the_organ_in_the_middle_are_one_growing_pref
     first = house.persona()
     child = list_descendants(first)
     assert child, "her child lingers"
-    looked = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for pid in [first, *child] for name in ("environ", "cmdline"))
+    near = [first, *child, *house.scene.organs()]
+    assert house.scene.organ_pid("lease") in near
+    looked = b"".join(Path(f"/proc/{pid}/{name}").read_bytes() for pid in near for name in ("environ", "cmdline"))
     os.kill(first, signal.SIGTERM)
     wait_until("the persona and her child to be gone", lambda: not any(map(resident_mb, [first, *child])), 10)
     for number, text in enumerate(texts[10:], 11):
@@ -97,6 +100,13 @@ def test_20_turns_with_a_restart_of_the_organ_in_the_middle_are_one_growing_pref
     assert "prefix.broken" not in house.scene.journal()
     assert len({row["session_id"] for row in house.scene.rows("ada", "SELECT session_id FROM turn")}) == 1
     house.scene.down()
+    calls = read_ledger(house.scene.home, "SELECT mind, half, conversation, state, run, cost FROM call")
+    assert len(calls) == 20
+    assert {(row["mind"], row["half"], row["conversation"], row["state"]) for row in calls} == {
+        ("ada", "persona", f"direct:{room}", "settled")
+    }
+    for run in house.scene.rows("ada", "SELECT id, cost_micro_usd FROM run"):
+        assert sum(row["cost"] for row in calls if row["run"] == run["id"]) == run["cost_micro_usd"]
     files = [path for path in house.scene.directory.rglob("*") if path.is_file()]
     holding = [path for path in files if REAL.encode() in path.read_bytes()]
     assert [path.name for path in holding] == ["ada.model-key"]

@@ -18,7 +18,7 @@ import pytest
 import trio
 
 from mind_body.clock import now_ms
-from mind_body.errors import ConfigError, CredentialError
+from mind_body.errors import ConfigError
 from mind_body.home import directory_home
 from mind_body.host.process import list_descendants, resident_mb
 from mind_body.log import Journal
@@ -42,9 +42,9 @@ from mind_body.model.session import (
     Unreadable,
     Usage,
 )
-from mind_body.model.spend import Declined
+from mind_body.model.spend import Declined, borrow_none
 from mind_body.settings import ModelConfig
-from tests.fakes import FunctionProvider, RecordingPurse
+from tests.fakes import FunctionProvider, RecordingPurse, lend, lend_nothing
 from tests.parts_present import require_part
 from tests.real.parts import chat_api
 from tests.real.parts.chat_api import ChatApi, open_chat_api
@@ -130,7 +130,7 @@ def chat_rig(api: ChatApi) -> Rig:
         return lambda: None
 
     return Rig(
-        lambda purse: OpenAIProvider(config, prices=read_prices(), purse=purse, credential=lambda: "sk-test"),
+        lambda purse: OpenAIProvider(config, prices=read_prices(), purse=purse, credential=lend("sk-test")),
         sent=lambda: chat_blocks(api),
         script=lambda fault: api.script(CHAT_FAULTS[fault]),
         hold=hold,
@@ -189,7 +189,7 @@ async def llama_rig() -> AsyncIterator[Rig]:
         provider="openai", base_url=endpoint.base_url, max_output_tokens=400
     )  # 300 characters, and room for a model that spells them
     try:
-        yield Rig(lambda purse: OpenAIProvider(config, prices=read_prices(), purse=purse, credential=lambda: endpoint.key))
+        yield Rig(lambda purse: OpenAIProvider(config, prices=read_prices(), purse=purse, credential=lend(endpoint.key or "")))
     finally:
         await host.aclose()
 
@@ -202,7 +202,7 @@ def claude_rig(api: MessagesApi, root: Path) -> Rig:
 
     def make(purse: RecordingPurse) -> AbstractAsyncContextManager[Provider]:
         journal = Journal("persona", "ada")
-        return open_claude(home, "ada", config, prices=read_prices(), purse=purse, credential=lambda: None, journal=journal)
+        return open_claude(home, "ada", config, prices=read_prices(), purse=purse, credential=borrow_none, journal=journal)
 
     return Rig(make, sent=lambda: [canonical_blocks(request.body) for request in api.requests])
 
@@ -385,7 +385,7 @@ async def test_each_fault_is_its_own_outcome_and_the_session_lives_on(scripted: 
 
 def openai(api: ChatApi, purse: RecordingPurse, **config: Any) -> OpenAIProvider:
     settings = ModelConfig(**{"provider": "openai", "base_url": api.base_url, "timeout_s": 20, **config})
-    return OpenAIProvider(settings, prices=read_prices(), purse=purse, credential=lambda: "sk-test")
+    return OpenAIProvider(settings, prices=read_prices(), purse=purse, credential=lend("sk-test"))
 
 
 async def test_the_key_goes_into_the_header_and_nowhere_else(api: ChatApi) -> None:
@@ -416,6 +416,46 @@ async def test_a_declined_call_is_not_made(api: ChatApi) -> None:
     await provider.aclose()
     assert result.outcome == Failed("budget", 99, "the run's cap is reached")
     assert (result.api_calls, api.requests) == (0, [])
+
+
+async def test_a_limit_that_the_lease_knows_of_is_a_limit_and_nothing_is_asked(api: ChatApi) -> None:
+    provider = openai(api, RecordingPurse(declined=Declined("limited", "HTTP 429", 99)))
+    result = await (await provider.open(plan())).send("hi", "a")
+    await provider.aclose()
+    assert result.outcome == Limited(99, "HTTP 429")
+    assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (chat_api.fault(401, "no such key"), ("authentication", None, "HTTP 401")),
+        (chat_api.fault(402, "out of credit"), ("payment", None, "HTTP 402: out of credit")),
+        (chat_api.fault(403, "not this model"), None),
+        (chat_api.limited("30"), ("limited", 30_000, "HTTP 429")),
+        (chat_api.fault(500), None),
+        (chat_api.overloaded("7"), ("overloaded", 7_000, "HTTP 503")),
+        (chat_api.drop(), None),
+        (chat_api.prose(), None),
+    ],
+    ids=["401", "402", "403", "429 with reset", "500", "503", "lost", "prose"],
+)
+async def test_m3_what_is_wrong_with_the_credential_goes_with_the_settlement_and_nothing_else_does(
+    api: ChatApi, fault: chat_api.Step, told: tuple[str, int | None, str] | None
+) -> None:
+    purse, began = RecordingPurse(), now_ms()
+    provider = openai(api, purse)
+    api.script(fault)
+    await (await provider.open(plan())).send("hi", "a")
+    await provider.aclose()
+    assert len(api.requests) == 1
+    if told is None:
+        assert purse.troubles == []
+        return
+    kind, after_ms, reason = told
+    (found,) = purse.troubles
+    assert (found.kind, found.reason.startswith(reason)) == (kind, True)
+    assert found.until is None if after_ms is None else 0 <= (found.until or 0) - began - after_ms < IN_TIME
 
 
 async def test_a_call_whose_answer_was_lost_counts_whole(api: ChatApi) -> None:
@@ -461,7 +501,7 @@ async def test_a_priced_call_costs_what_the_book_says_and_less_than_was_reserved
 @pytest.mark.parametrize("key", ["two words", "ümlaut", "new\nline"])
 async def test_a_key_that_cannot_be_one_is_an_operators_matter_and_is_not_quoted(api: ChatApi, key: str) -> None:
     config = ModelConfig(provider="openai", base_url=api.base_url)
-    provider = OpenAIProvider(config, prices=read_prices(), purse=RecordingPurse(), credential=lambda: key)
+    provider = OpenAIProvider(config, prices=read_prices(), purse=RecordingPurse(), credential=lend(key))
     result = await (await provider.open(plan())).send("hi", "a")
     await provider.aclose()
     assert isinstance(result.outcome, Failed)
@@ -470,15 +510,14 @@ async def test_a_key_that_cannot_be_one_is_an_operators_matter_and_is_not_quoted
     assert api.requests == []
 
 
-async def test_a_missing_key_file_is_an_outcome(api: ChatApi) -> None:
-    def missing() -> str:
-        raise CredentialError("credentials/ada.model-key does not exist")
-
+async def test_a_credential_that_is_not_lent_is_an_outcome_and_nothing_is_asked(api: ChatApi) -> None:
+    missing = lend_nothing(Declined("authentication", "credentials/ada.model-key does not exist"))
     config = ModelConfig(provider="openai", base_url=api.base_url)
     provider = OpenAIProvider(config, prices=read_prices(), purse=RecordingPurse(), credential=missing)
     result = await (await provider.open(plan())).send("hi", "a")
     await provider.aclose()
     assert result.outcome == Failed("authentication", None, "credentials/ada.model-key does not exist")
+    assert api.requests == []
 
 
 @pytest.mark.parametrize("url", ["", "http://user:pw@host/v1", "https://host/v1?key=1"])

@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -15,23 +16,26 @@ import httpx
 import pytest
 import trio
 
+from mind_body.config import find_home
 from mind_body.control.effective import BrakeFile, DialFile
 from mind_body.control.files import write_brake, write_dial
-from mind_body.home import Home, directory_home
+from mind_body.home import Home
 from mind_body.host.fence import can_fence
+from mind_body.host.peers import register_peer
 from mind_body.host.process import start_child
 from mind_body.host.secrets import write_secret
 from mind_body.log import Journal
-from mind_body.mind.store import open_mind
 from mind_body.model.gateway import Gateway
 from mind_body.model.http import open_client
-from mind_body.model.lease import Lease
+from mind_body.model.lease import Lease, make_borrow, open_lease
 from mind_body.model.price_file import read_prices
 from mind_body.model.relay import Relay, Upstream
 from mind_body.model.seat import Grant
 from mind_body.self_run.launch import SWITCHES, WORK, SelfLaunch, render_argv, render_env
+from tests.builders import make_home
 from tests.parts_present import require_part
 from tests.real.parts import walker
+from tests.real.parts.lease import start_lease
 from tests.real.parts.messages_api import MessagesApi, Prose, call, prefix, scripted_messages_api
 from tests.real.parts.self_bed import KEY as SELF_KEY
 from tests.real.parts.self_bed import SelfBed
@@ -111,22 +115,26 @@ async def _run(argv: list[str], env: dict[str, str]) -> dict[str, Any]:
 @pytest.fixture
 def host(tmp_path: Path) -> Iterator[Host]:
     """A household with secrets, two Minds, sockets that listen, and a process that holds the credential in its memory."""
-    home = directory_home(tmp_path / "home", tmp_path / "run")
+    (tmp_path / "home").mkdir()
+    make_home(tmp_path / "home", "ada", "bea", toml='[self]\nenabled = true\ncredential = "api-key"\n')
+    home = find_home(str(tmp_path / "home"))
+    home.run.mkdir(mode=0o700, exist_ok=True)
     for name in ("ada", "bea"):
         write_brake(home, name, BrakeFile(state="released"))
         write_dial(home, name, DialFile())
         write_secret(home.credentials / f"{name}.self-key", REAL)
         write_secret(home.credentials / f"{name}.matrix-password", REAL)
-        open_mind(home.mind_db(name), create=True).close()
     (home.mind_dir("bea") / "work" / "theirs").mkdir(parents=True)
     (home.mind_dir("bea") / "work" / "theirs" / "note.txt").write_text(REAL)
     left = Path("/tmp") / f"mind-walk-{os.getpid()}"
     left.write_text(REAL)
-    home.run.mkdir(exist_ok=True)
-    paths = [str(path) for path in (tmp_path, home.credentials, home.mind_db("ada"), home.mind_dir("bea"), home.run, left)]
+    here = (tmp_path, home.credentials, home.mind_db("ada"), home.mind_dir("bea"), home.run, home.ledger, left)
+    paths = [str(path) for path in here]
     paths += ["/etc/shadow", "/etc/mind", "/var/lib/mind", "/run/mind", "/root", "/var", "/sys", "/boot", "/mnt"]
     with ExitStack() as stack:
         stack.callback(left.unlink)
+        lease = start_lease(home)
+        assert lease.process is not None
         ways = [str(home.heartbeat_socket), str(home.mouth_socket), str(home.persona_socket("ada"))]
         name = f"mind-walk-{os.getpid()}"
         for kind, address in ((socket.SOCK_STREAM, f"\0{name}"), *((socket.SOCK_DGRAM, way) for way in ways)):
@@ -139,7 +147,8 @@ def host(tmp_path: Path) -> Iterator[Host]:
         stack.callback(other.kill)
         assert other.stdout is not None
         other.stdout.readline()
-        yield Host(home, paths, ways, [name], [other.pid, os.getpid(), os.getppid()])
+        ways.append(str(home.lease_socket))
+        yield Host(home, paths, ways, [name], [other.pid, lease.process.pid, os.getpid(), os.getppid()])
 
 
 def test_nothing_outside_can_be_read_written_seen_or_reached(host: Host) -> None:
@@ -189,8 +198,12 @@ async def test_the_real_cli_s_own_tools_find_no_more_and_the_real_key_nowhere(ho
     needle = f"{SELF_KEY[0]}[{SELF_KEY[1]}]{SELF_KEY[2:]}"
     with scripted_messages_api(Prose("I looked around.")) as api:
         bed = SelfBed(tmp_path / "self", api)
-        told: dict[str, Any] = {"needle": needle, "paths": [*host.paths, str(bed.home.credentials), str(bed.home.mind_db("ada"))]}
-        told |= {"sockets": [*host.sockets, str(bed.home.self_socket("ada"))], "abstract": host.abstract, "pids": host.pids}
+        told: dict[str, Any] = {
+            "needle": needle,
+            "paths": [*host.paths, *map(str, (bed.home.credentials, bed.home.mind_db("ada"), bed.home.ledger))],
+        }
+        mine = [str(bed.home.self_socket("ada")), str(bed.home.lease_socket)]
+        told |= {"sockets": [*host.sockets, *mine], "abstract": host.abstract, "pids": host.pids}
         bed.work("site").mkdir(parents=True)
         (bed.work("site") / "walker.py").write_text(Path(walker.__file__).read_text())
         (bed.work("site") / "told.json").write_text(json.dumps(told))
@@ -233,7 +246,7 @@ class Bed:
         self.seat = gateway.open_seat()
 
     def grant(self) -> None:
-        self.seat.grant = Grant("run-1", self.lease, whole_run=True)
+        self.seat.grant = Grant(f"call-{next(RUNS)}", self.lease, whole_run=True)
 
     async def ask(self, key: str | None = None) -> int:
         body = {"model": "claude-sonnet-4-5", "max_tokens": 1000, "messages": [{"role": "user", "content": "hello"}]}
@@ -244,22 +257,25 @@ class Bed:
         return answer.status_code
 
 
+RUNS = count(1)
+
+
 @asynccontextmanager
 async def gateway(home: Home, *, cap_micro_usd: int) -> AsyncIterator[Bed]:
     write_dial(home, "ada", DialFile(heat=1.0, base_run_usd=cap_micro_usd / 1e6))
+    write_brake(home, "ada", BrakeFile(state="released"))
+    register_peer(home, os.getpid(), "self", "ada")
     journal = Journal("self", "ada")
-    lease = Lease(home, "ada", journal)
-    lease.open_run("run-1", 0)
-    client = open_client(20.0)
     with scripted_messages_api(Prose("well")) as api:
-        upstream = Upstream(api.url, "api-key", lambda: REAL, read_prices(), "claude")
-        door = Gateway(Relay(upstream, client, journal), journal)
-        await door.listen()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(door.run)
-            yield Bed(door, lease, api)
-            nursery.cancel_scope.cancel()
-    await client.aclose()
+        async with open_lease(home, "ada", journal) as lease, open_client(20.0) as client:
+            lease.open_run(f"run-{next(RUNS)}")
+            upstream = Upstream(api.url, "api-key", make_borrow(lease, "api-key"), read_prices(), "claude")
+            door = Gateway(Relay(upstream, client, journal), journal)
+            await door.listen()
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(door.run)
+                yield Bed(door, lease, api)
+                nursery.cancel_scope.cancel()
 
 
 async def test_the_key_opens_the_gateway_in_its_run_and_not_before_it_and_not_after_it(host: Host) -> None:

@@ -2,10 +2,8 @@
 
 import os
 import signal
-import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +14,10 @@ import trio
 from mind_body.clock import now_ms
 from tests.builders import hold
 from tests.parts_present import require_part
+from tests.real.parts.lease import read_ledger
 from tests.real.parts.messages_api import Fault, Held, MessagesApi, Prose, call, prefix, scripted_messages_api
 from tests.real.parts.self_bed import KEY, SelfBed
+from tests.real.parts.zoo_claude import install_zoo
 
 pytestmark = pytest.mark.real
 
@@ -35,9 +35,7 @@ def api() -> Iterator[MessagesApi]:
 
 
 def ledger(bed: SelfBed, sql: str) -> list[dict[str, Any]]:
-    with closing(sqlite3.connect(f"file:{bed.home.ledger}?mode=ro", uri=True, timeout=10)) as db:
-        db.row_factory = sqlite3.Row
-        return [dict(row) for row in db.execute(sql)]
+    return read_ledger(bed.home, sql)
 
 
 def stops(bed: SelfBed) -> list[str]:
@@ -96,6 +94,18 @@ async def test_m3_every_refusal_of_the_models_is_an_end_of_its_own(
     assert bed.said()[-1].startswith(said)
     (row,) = ledger(bed, "SELECT state, cost FROM call WHERE id NOT LIKE '%.2'")
     assert row == {"state": "settled", "cost": 0}
+
+
+async def test_a_limit_that_the_cli_tells_without_a_request_is_one_and_the_lease_is_told(tmp_path: Path, api: MessagesApi) -> None:
+    until_s = now_ms() // 1000 + 3600
+    said = {"is_error": True, "terminal_reason": "api_error", "api_error_status": 429, "error": "rate_limit"}
+    bed = SelfBed(tmp_path / "home", api, cli=str(install_zoo(tmp_path, limit=until_s, result=said)))
+    run = bed.claim()
+    with trio.fail_after(60):
+        await bed.serve()
+    assert bed.read(run).outcome == "limited"
+    assert pauses(bed) == {"self-limited": until_s * 1000}
+    assert ledger(bed, "SELECT kind, until FROM pause") == [{"kind": "limited", "until": until_s * 1000}]
 
 
 async def test_an_answer_ends_every_pause_of_the_selfs(tmp_path: Path, api: MessagesApi) -> None:

@@ -27,6 +27,7 @@ from mind_body.mind.records import Run
 from mind_body.mind.store import open_mind
 from mind_body.mind.work_records import NewFollowUp
 from tests.parts_present import require_part
+from tests.real.parts.lease import start_lease
 from tests.real.parts.messages_api import Prose, call, scripted_messages_api
 from tests.real.parts.organ import Organ
 from tests.real.parts.person import Event
@@ -332,6 +333,7 @@ def test_a_real_self_reads_the_thread_in_the_middle_of_a_turn_and_a_stop_ends_it
         work = open_work(homeserver, **settings)
         write_secret(work.scene.home.credentials / "ada.self-key", KEY)
         api.script(call("Bash", command="until [ -e go ]; do sleep 0.05; done"), call("Bash", command="sleep 3071"))
+        start_lease(work.scene.home)
         room = work.open_room()
         _, run = work.ask(room)
         work.organ.start()

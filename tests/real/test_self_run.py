@@ -332,6 +332,18 @@ async def test_a_refused_credential_is_told_and_not_tried_for_long(tmp_path: Pat
     assert bed.said()[-1].startswith("I was not let in")
 
 
+async def test_what_holds_up_one_run_after_the_other_is_said_in_the_thread_once(tmp_path: Path, api: MessagesApi) -> None:
+    bed = SelfBed(tmp_path, api)
+    api.default = Fault(401, "authentication_error")
+    for _ in range(3):
+        bed.claim()
+        with trio.fail_after(60):
+            await bed.serve()
+    assert [row["outcome"] for row in bed.rows("SELECT outcome FROM run")] == ["authentication"] * 3
+    assert sum(said.startswith("I was not let in") for said in bed.said()) == 1
+    assert not any(said.startswith("I am taking this work up again") for said in bed.said())
+
+
 async def test_subagents_ask_side_by_side_and_do_not_count_for_the_size(
     tmp_path: Path, api: MessagesApi, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mind_body.heartbeat.tempo import next_beat
+from mind_body.mind.places import admit_turn_places
 from mind_body.mind.records import Standing
 from mind_body.settings import HostConfig
-from tests.builders import NOW, hold, release
+from tests.builders import NOW, hold, insert_run, insert_turn, release
 from tests.heart_stage import BEATS, HOME, Stage
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -248,3 +249,25 @@ async def test_whatever_happens_beats_are_a_tempo_apart_and_each_wakes_one(
     beats = sorted(at for name in stage.minds for at in stage.beats(name))
     assert all(later - earlier >= BEAT for earlier, later in itertools.pairwise(beats))
     stage.close()
+
+
+@pytest.mark.parametrize("fault", ["encrypted", "spent", "capped"])
+async def test_no_wake_is_opened_for_nothing_and_it_takes_nobody_elses_beat(stage: Stage, fault: str) -> None:
+    await stage.look(NOW - CADENCE)
+    if fault == "encrypted":
+        stage.execute("ada", "UPDATE room SET encrypted = 1 WHERE room_id = ?", (HOME,))
+    elif fault == "capped":
+        stage.pause("ada", f"spend:room:{HOME}", NOW + 30 * DAY, since=NOW)
+    with stage.minds["ada"].write() as tx:
+        run_id = insert_run(tx, opened_at=NOW - CADENCE, ended_at=NOW - CADENCE)
+        for number in range(6 if fault == "spent" else 0):
+            insert_turn(tx, f"t{number}", run_id=run_id, after_seq=1)
+            admit_turn_places(tx, f"t{number}", [(HOME, "")])
+    await stage.look(NOW)
+    for beat in range(6):
+        for name in stage.awake():
+            stage.answered(name, NOW + beat * BEAT)
+        await stage.look(NOW + (beat + 1) * BEAT)
+    assert stage.beats("ada") == []
+    assert stage.beats("eve")
+    assert stage.beats("zoe")

@@ -91,6 +91,15 @@ def test_the_caps_of_spending_hold_work_off_until_they_are_renewed_and_quiet_hou
     assert isinstance(decide(facts(FRESH), config=quiet), Claim)
 
 
+def test_work_of_a_conversation_that_has_cost_what_it_may_waits_and_holds_up_no_other() -> None:
+    apart = (("room:!a", Pause("spend", NOW + 9, "a cap of its own")),)
+    capped, other = OpenWork(make_work("1", conversation="room:!a"), ()), OpenWork(make_work("2", conversation="room:!b"), ())
+    claim = decide(facts(capped, other, apart=apart))
+    assert isinstance(claim, Claim)
+    assert claim.follow_up.id == "2"
+    assert decide(facts(capped, apart=apart)) == Wait(NOW + 9, "paused (spend): a cap of its own")
+
+
 def test_m4_work_that_came_to_nothing_waits_longer_each_time_and_holds_up_no_other() -> None:
     once, twice = OpenWork(make_work("1"), ended("died")), OpenWork(make_work("2"), ended("died", "dead"))
     claim = decide(facts(once, FRESH))

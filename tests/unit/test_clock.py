@@ -131,7 +131,12 @@ def test_a_date_that_begins_twice_is_opened_again_for_who_asks_in_between() -> N
 def test_what_a_window_is_comes_from_the_hosts_time_zone() -> None:
     now = at("2026-12-31 23:30", "Europe/Berlin")
     assert window_of(HostConfig(time_zone="Europe/Berlin"), now) == Window(
-        "2026-12-31", at("2026-12-31", "Europe/Berlin"), "2026-12", at("2026-12-01", "Europe/Berlin")
+        "2026-12-31",
+        at("2026-12-31", "Europe/Berlin"),
+        "2026-12",
+        at("2026-12-01", "Europe/Berlin"),
+        at("2027-01-01", "Europe/Berlin"),
+        at("2027-01-01", "Europe/Berlin"),
     )
     assert window_of(HostConfig(time_zone="Pacific/Auckland"), now).month == "2027-01"
 

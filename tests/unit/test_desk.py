@@ -13,6 +13,7 @@ from mind_body.home import Home
 from mind_body.host.peers import Peer
 from mind_body.host.secrets import write_secret
 from mind_body.lease.desk import Desk
+from mind_body.lease.house import House
 from mind_body.lease.ledger_file import Ledger
 from mind_body.lease.ledger_read import read_calls, read_difference, read_pauses, read_totals
 from mind_body.log import Journal
@@ -297,6 +298,14 @@ def test_a_limit_is_remembered_across_a_restart(bank: Bank) -> None:
     assert refused(bank.reserve("c2")).kind == "overloaded"
 
 
+def test_what_another_server_says_of_the_same_secret_holds_up_nobody_elses(bank: Bank) -> None:
+    path = bank.home.mind_file("ada")
+    path.write_text(path.read_text() + 'base_url = "https://wrong.example.org/"\n')
+    bank.fail("c1", kind="authentication")
+    assert refused(bank.reserve("c2")).kind == "authentication"
+    assert bank.reserve("c2", peer=EVE) == Granted(), "her key is good where she shows it"
+
+
 def test_two_halves_without_a_credential_share_nothing(bank: Bank) -> None:
     for name in ("ada", "eve"):
         bank.configure(name, "")
@@ -465,3 +474,27 @@ def test_a_secret_is_in_no_line_no_answer_and_no_file_of_the_ledgers(bank: Bank)
     assert TOKEN not in repr(lines) + repr(answers) + repr(vars(bank.desk)) + bank.desk.look()
     found = [path for path in bank.home.ledger.parent.iterdir() if TOKEN.encode() in path.read_bytes()]
     assert not found
+
+
+def test_at_its_start_it_forgets_what_is_older_than_a_year_and_says_so(bank: Bank) -> None:
+    for month in range(16):
+        bank.now = NOW - (16 - month) * 31 * 86_400_000
+        assert bank.reserve(f"c{month}", 1) == Granted()
+    bank.now = NOW
+    with structlog.testing.capture_logs() as lines:
+        bank.desk.prune()
+        bank.desk.prune()
+    assert [line["kind"] for line in lines] == ["ledger.pruned"]
+    assert len(read_calls(bank.home.ledger)) == 13
+    assert bank.reserve("c99", 1) == Granted()
+
+
+def test_what_nobody_thought_of_about_one_mind_is_refused_and_ends_nothing(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(_: Any, name: str) -> Any:
+        raise RuntimeError(TOKEN) if name == "ada" else KeyError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(House, "read_mind", read)
+        answer = refused(bank.reserve())
+    assert (answer.kind, TOKEN in answer.reason) == ("fault", False)
+    assert bank.reserve() == Granted()

@@ -15,6 +15,7 @@ from mind_body.home import Home
 from mind_body.host.handover import open_stream_socket
 from mind_body.host.liveness import take_hold
 from mind_body.lease.ledger_file import open_ledger
+from mind_body.mind.campaigns import open_campaign
 from mind_body.mind.store import open_mind
 from mind_body.model.lease_lines import Refused, render_line
 from tests import builders
@@ -70,6 +71,12 @@ def _misspelt_brake(home: Home) -> None:
 
 def _misspelt_prices(home: Home) -> None:
     (home.etc / "prices.toml").write_text("as_off = 3\n")
+
+
+def _many_campaigns(home: Home) -> None:
+    with closing(open_mind(home.mind_db("ada"))) as mind, mind.write() as tx:
+        for number in range(90):
+            open_campaign(tx, builders.make_campaign(f"c{number}", text="t" * 4000))
 
 
 def _encrypted_room(home: Home) -> None:
@@ -134,6 +141,7 @@ BROKEN = [
     (_lost_ledger, "ledger", "is gone", "begin anew"),
     (_wrong_ledger, "ledger", "differ by $0.00007", "put the ledger back"),
     (_encrypted_room, "ada: encrypted rooms", "Secrets", "Element"),
+    (_many_campaigns, "ada: campaigns", "she is not told of c0", "mind campaign close ada SLUG"),
 ]
 
 

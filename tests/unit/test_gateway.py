@@ -1,5 +1,6 @@
 """The gateway, spoken to over loopback by a plain HTTP client, before a scripted Messages API."""
 
+import contextlib
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -10,7 +11,9 @@ import httpx
 import pytest
 import structlog.testing
 import trio
+import trio.testing
 
+from mind_body.clock import now_ms
 from mind_body.log import Journal
 from mind_body.model.gateway import Gateway
 from mind_body.model.http import open_client
@@ -18,7 +21,7 @@ from mind_body.model.price_file import read_prices
 from mind_body.model.relay import Relay, Upstream
 from mind_body.model.seat import Grant, Seat
 from mind_body.model.session import Usage
-from mind_body.model.spend import Declined
+from mind_body.model.spend import Declined, Reserved, Trouble
 from tests.fakes import RecordingPurse, lend, lend_nothing
 from tests.real.parts.messages_api import (
     Answer,
@@ -163,6 +166,21 @@ async def test_a_call_is_reserved_before_and_settled_after_by_what_was_metered(a
     assert all(ceiling >= 105 for ceiling in bed.purse.reserved.values())
 
 
+async def test_what_was_sent_in_vain_is_in_no_cache_and_is_reserved_whole_again(api: MessagesApi) -> None:
+    cached = {"input_tokens": 1, "cache_creation_input_tokens": 9, "output_tokens": 5}
+    warmed = Structured({"say": []}, cached)
+    api.script(Structured({"say": []}, USAGE), warmed, warmed, Fault(529, "overloaded_error"), warmed)
+    async with opened(api.url) as bed:
+        bed.grant(whole_run=True)
+        for _ in range(3):
+            await bed.ask("a" * 30_000)
+        whole, uncached, warm = bed.purse.reserved.values()
+        assert whole == uncached > 10 * warm, "only what an answer told to be cached is reserved as read"
+        await bed.ask("b" * 30_000)
+        await bed.ask("b" * 30_000)
+    assert list(bed.purse.reserved.values())[-1] == whole
+
+
 @pytest.mark.parametrize("answer", [Structured({"say": []}), CutOff(), refusal()])
 async def test_a_turn_that_had_its_answer_has_no_further_request(api: MessagesApi, answer: Answer) -> None:
     api.script(answer)
@@ -221,6 +239,17 @@ async def test_the_servers_errors_pass_as_they_are_and_cost_nothing(api: Message
     assert answer.headers["anthropic-ratelimit-unified-reset"] == "1800000000"
     assert [one.status for one in grant.passed] == [529, 429]
     assert bed.purse.settled == {"c1": (Usage(), 0), "c1.2": (Usage(), 0)}
+
+
+async def test_a_server_that_quotes_the_key_quotes_it_to_nobody(api: MessagesApi) -> None:
+    api.script(Fault(401, "authentication_error", f"invalid key {REAL}!", headers={"www-authenticate": f"Bearer {REAL}"}))
+    async with opened(api.url) as bed:
+        bed.grant()
+        answer = await bed.ask()
+    assert api.requests[0].headers["x-api-key"] == REAL
+    hidden = "*" * len(REAL)
+    assert answer.json()["error"] == {"type": "authentication_error", "message": f"invalid key {hidden}!"}
+    assert answer.headers["www-authenticate"] == f"Bearer {hidden}"
 
 
 async def test_an_answer_that_breaks_off_is_seen_to_break_off_and_counts_whole(api: MessagesApi) -> None:
@@ -404,3 +433,127 @@ async def test_an_answer_that_the_child_hung_up_on_is_still_what_it_was_and_cost
         assert (passed.broken, passed.metered.complete, passed.metered.stop_reason) == (None, True, "tool_use")
         assert bed.purse.settled == {"c1": (passed.metered.usage, passed.cost_micro_usd)}
         assert (await bed.ask()).status_code == 403, "the turn has had its answer"
+
+
+# What the lease is told, and what it says.
+
+
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        (Fault(401, "authentication_error"), ("authentication", None)),
+        (Fault(402, "billing_error"), ("payment", None)),
+        (Fault(403, "permission_error"), None),
+        (Fault(429, "rate_limit_error", headers={"retry-after": "30"}), ("limited", 30_000)),
+        (Fault(429, "rate_limit_error"), ("limited", 60_000)),
+        (Fault(500), None),
+        (Fault(529, "overloaded_error"), ("overloaded", 5_000)),
+        (Fault(529, "overloaded_error", headers={"retry-after": "7"}), ("overloaded", 7_000)),
+        (Structured({"say": []}), None),
+        (HalfStream({"say": []}), None),
+    ],
+    ids=["401", "402", "403", "429 with reset", "429", "500", "529", "529 with reset", "answered", "broken off"],
+)
+async def test_what_is_wrong_with_the_credential_goes_with_the_settlement(
+    api: MessagesApi, answer: Answer, told: tuple[str, int | None] | None
+) -> None:
+    api.script(answer)
+    began = now_ms()
+    async with opened(api.url) as bed:
+        grant = bed.grant()
+        with contextlib.suppress(httpx.RemoteProtocolError):
+            await bed.ask()
+        async with grant.passing:
+            pass
+    if told is None:
+        assert bed.purse.troubles == []
+        return
+    (found,) = bed.purse.troubles
+    assert found.kind == told[0]
+    assert found.until is None if told[1] is None else 0 <= (found.until or 0) - began - told[1] < 2_000
+
+
+async def test_a_run_is_told_when_to_try_again_what_a_lease_that_is_away_could_not_grant(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        bed.grant("run", whole_run=True)
+        bed.purse.declined = Declined("fault", "the lease does not answer", now_ms() + 4_500)
+        answer = await bed.ask()
+        assert (answer.status_code, answer.headers["x-should-retry"]) == (500, "true")
+        assert answer.headers["retry-after"] in {"4", "5"}
+        assert "lease" not in answer.text
+        bed.purse.declined = Declined("spend", "her day is spent", now_ms() + 4_500)
+        answer = await bed.ask()
+        assert (answer.status_code, answer.headers["x-should-retry"]) == (403, "false")
+        assert "retry-after" not in answer.headers
+    assert not api.requests
+
+
+async def test_no_tokens_are_counted_without_a_credential_either(api: MessagesApi) -> None:
+    async with opened(api.url, borrow=lend_nothing(Declined("held", "enough"))) as bed:
+        bed.grant()
+        assert (await bed.ask(path="/v1/messages/count_tokens")).status_code == 403
+    assert not api.others
+
+
+class SlowPurse(RecordingPurse):
+    """A lease that takes its time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked, self.go = trio.Event(), trio.Event()
+
+    async def reserve(self, call_id: str, ceiling_micro_usd: int, model: str = "") -> Reserved | Declined:
+        self.asked.set()
+        await self.go.wait()
+        return await super().reserve(call_id, ceiling_micro_usd, model)
+
+
+async def test_a_request_that_waits_for_the_lease_when_its_grant_is_closed_never_leaves(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        slow = bed.purse = SlowPurse()
+        grant = bed.grant("run", whole_run=True)
+        async with trio.open_nursery() as nursery:
+
+            async def ask() -> None:
+                with pytest.raises(httpx.HTTPError):
+                    await bed.ask()
+
+            nursery.start_soon(ask)
+            await slow.asked.wait()
+            bed.seat.close_grant()
+            await grant.idle.wait()
+            slow.go.set()
+    assert not api.requests
+    assert slow.reserved == {}
+
+
+class LateBooks(RecordingPurse):
+    """A lease that writes down what it is told when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told, self.go = trio.Event(), trio.Event()
+
+    async def settle(
+        self, call_id: str, usage: Usage, cost_micro_usd: int, model: str = "", trouble: Trouble | None = None
+    ) -> None:
+        self.told.set()
+        await self.go.wait()
+        await super().settle(call_id, usage, cost_micro_usd, model, trouble)
+
+
+async def test_an_answer_that_was_told_whole_is_paid_for_though_its_grant_is_closed_meanwhile(api: MessagesApi) -> None:
+    async with opened(api.url) as bed:
+        late = bed.purse = LateBooks()
+        grant = bed.grant("run", whole_run=True)
+        assert (await bed.ask()).status_code == 200
+        await late.told.wait()
+        bed.seat.close_grant()
+        await trio.testing.wait_all_tasks_blocked()
+        assert not grant.idle.is_set(), "who waits for the whole account waits for this"
+        late.go.set()
+        await grant.idle.wait()
+        bed.grant("next", whole_run=True)
+        assert (await bed.ask()).status_code == 200, "on the same connection"
+    assert [(one.call_id, one.broken) for one in grant.passed] == [("run", None)]
+    assert late.settled["run"][0].output == USAGE["output_tokens"]

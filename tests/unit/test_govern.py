@@ -40,8 +40,10 @@ def at(text: str, zone: str) -> int:
     return round(dt.datetime.fromisoformat(text).replace(tzinfo=zoneinfo.ZoneInfo(zone)).timestamp() * 1000)
 
 
-def make_house(*, zone: str = "UTC", mended_at: int = 0, chance: float = 0.0, **tables: dict[str, object]) -> House:
-    return House(make_config(**tables), HostConfig(time_zone=zone), mended_at, chance)
+def make_house(
+    *, zone: str = "UTC", mended_at: int = 0, chance: float = 0.0, keyed_at: int = 0, **tables: dict[str, object]
+) -> House:
+    return House(make_config(**tables), HostConfig(time_zone=zone), mended_at, chance, keyed_at)
 
 
 def ended(outcome: str = "done", *, at: int = NOW, turns: int = 1, cause: str = "direct") -> Run:
@@ -216,11 +218,19 @@ def test_after_a_reset_everybody_goes_on_within_the_spread_and_nobody_at_the_sam
     assert all(NOW + HOUR <= when <= NOW + HOUR + SPREAD_MS for when in whens)
 
 
+@given(st.sampled_from(SHARED), st.integers(1, HOUR), chances)
+def test_nobody_waits_more_than_a_quarter_longer_for_a_short_limit(cause: str, length: int, chance: float) -> None:
+    standing = Standing(pauses=(Pause(cause, NOW + length, "for a reason", since=NOW),))
+    assert isinstance(mail(standing, NOW + length + length // 4, make_house(chance=chance)), Wake)
+
+
 @given(st.sampled_from(PAUSES), instants, instants, instants)
 def test_a_pause_is_mended_where_a_file_that_can_mend_it_was_changed_since(cause: str, since: int, mended: int, now: int) -> None:
     pause = Pause(cause, now + HOUR, "HTTP 401", 1, since=since)
-    assert is_mended(pause, mended, now) == (cause in MENDABLE and since < mended <= now)
-    assert not is_mended(dataclasses.replace(pause, since=0), mended, now)
+    assert is_mended(pause, make_house(mended_at=mended), now) == (cause in MENDABLE and since < mended <= now)
+    rekeyed = make_house(mended_at=mended, keyed_at=mended)
+    assert is_mended(pause, rekeyed, now) == (since < mended <= now), "another key is another plan"
+    assert not is_mended(dataclasses.replace(pause, since=0), rekeyed, now)
 
 
 @pytest.mark.parametrize("cause", MENDABLE)
@@ -230,11 +240,12 @@ def test_turning_the_dial_ends_what_an_operator_mends_at_once(cause: str) -> Non
     assert isinstance(mail(standing, NOW + 10, make_house(mended_at=NOW + 5)), Wake)
 
 
-def test_a_plan_limit_is_not_mended_by_any_file() -> None:
+def test_a_plan_limit_is_mended_by_another_key_alone() -> None:
     standing = Standing(pauses=(Pause("limited", NOW + HOUR, "the plan's limit", since=NOW),))
     verdict = mail(standing, NOW + 10, make_house(mended_at=NOW + 5))
     assert isinstance(verdict, Skip)
     assert (verdict.kind, verdict.cause, verdict.reason) == ("paused", "limited", "paused (limited): the plan's limit")
+    assert isinstance(mail(standing, NOW + 10, make_house(keyed_at=NOW + 5)), Wake)
 
 
 # The back-off.

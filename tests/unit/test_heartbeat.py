@@ -125,21 +125,59 @@ async def test_releasing_the_brake_or_turning_the_dial_ends_a_pause_that_an_oper
     assert scene.live() is not None
 
 
-@pytest.mark.parametrize("file", ["mind", "key"])
-async def test_a_corrected_key_or_configuration_ends_a_pause_by_itself(scene: Scene, file: str) -> None:
+@pytest.mark.parametrize("cause", ["authentication", "limited"])
+@pytest.mark.parametrize("file", ["mind", "key", "link"])
+async def test_another_key_or_configuration_ends_a_pause_by_itself(scene: Scene, file: str, cause: str) -> None:
     path = scene.home.mind_file("ada") if file == "mind" else scene.home.model_key("ada")
+    path.parent.mkdir(exist_ok=True)
+    (path.parent / "older").write_text("the right one, which lay there already")
     await scene.look(began := now_ms())
     with scene.mind.write() as tx:
-        set_pause(tx, Pause("authentication", began + 3_600_000, "HTTP 401", 1, since=began))
+        set_pause(tx, Pause(cause, began + 3_600_000, "HTTP 401", 1, since=began))
     scene.hear(began - 10_000)
     await scene.look(began)
     assert scene.live() is None
     while now_ms() <= began:
         await trio.sleep(0.001)
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(path.read_text() + "\n" if file == "mind" else "the right one")
+    if file == "link":
+        path.symlink_to(path.parent / "older")
+    else:
+        path.write_text(path.read_text() + "\n" if file == "mind" else "the right one")
     await scene.look(now_ms() + 1_000)
     assert scene.live() is not None
+
+
+async def test_a_release_says_try_now_also_where_she_was_not_held(scene: Scene) -> None:
+    await scene.look(began := now_ms())
+    with scene.mind.write() as tx:
+        set_pause(tx, Pause("payment", began + 3_600_000, "HTTP 402", 1, since=began))
+    scene.hear(began - 10_000)
+    await scene.look(began)
+    assert scene.live() is None
+    while now_ms() <= began:
+        await trio.sleep(0.001)
+    release(scene.home, "ada")
+    await scene.look(now_ms() + 1_000)
+    assert scene.live() is not None, "the lease tries the credential anew at a release, and so does she"
+
+
+async def test_another_cap_of_the_host_ends_a_wait_for_it_at_once_and_a_broken_file_changes_nothing(scene: Scene) -> None:
+    await scene.look(began := now_ms())
+    with scene.mind.write() as tx:
+        set_pause(tx, Pause("spend", began + 3_600_000, "of the $50.00 that all Minds together may spend", 1, since=began))
+    scene.hear(began - 10_000)
+    await scene.look(began)
+    assert scene.live() is None
+    while now_ms() <= began:
+        await trio.sleep(0.001)
+    scene.home.config_file.write_text("[spend]\nday_usd = 'many'\n")
+    await scene.look(began + 1)
+    assert scene.live() is None
+    assert "host.fault" in scene.notes.kinds()
+    scene.home.config_file.write_text('time_zone = "Europe/Berlin"\n[spend]\nday_usd = 60\n')
+    await scene.look(now_ms() + 1_000)
+    assert scene.live() is not None
+    assert "host.changed" in scene.notes.kinds()
 
 
 async def test_mail_opens_one_run_and_pokes_her(scene: Scene) -> None:

@@ -11,7 +11,7 @@ import trio
 
 from mind_body.clock import now_ms
 from mind_body.home import Home
-from mind_body.host.peers import register_peer
+from mind_body.host.peers import forget_peer, register_peer
 from mind_body.host.secrets import write_secret
 from mind_body.model import lease as asking
 from mind_body.model.lease import Credential, Lease, make_borrow, open_lease
@@ -81,6 +81,25 @@ async def test_a_settlement_tells_usage_by_model_and_what_is_wrong(home: Home, f
     assert told.usage == {"claude-sonnet-4-5": Tokens(uncached=3, cache_read=2, output=1)}
     assert told.trouble is not None
     assert (told.cost_micro_usd, told.trouble.kind, told.trouble.until, len(told.trouble.reason)) == (5, "limited", 9, 500)
+
+
+async def test_who_is_not_known_for_a_moment_still_owes_what_a_call_came_to(home: Home, fake: FakeLease) -> None:
+    found = lease(home)
+    assert await found.reserve("a", 600) == Reserved()
+    forget_peer(home, os.getpid())
+    await found.settle("a", ENOUGH, 5)
+    register_peer(home, os.getpid(), "persona", "ada")
+    await found.tell_last()
+    assert [one.call for one in fake.asked if isinstance(one, Settle)] == ["a"]
+
+
+async def test_what_is_told_without_a_call_is_no_call_that_was_declined(home: Home, fake: FakeLease) -> None:
+    journal = Notes()
+    found = Lease(home, "ada", journal)
+    found.open_run("run", "room:!a")
+    for _ in range(2):
+        await found.tell("a.told", Trouble("limited", now_ms() + 60_000, "the plan's limit"))
+    assert "call.declined" not in journal.kinds()
 
 
 # The brake.
@@ -204,9 +223,12 @@ async def test_a_settlement_that_did_not_arrive_holds_nobody_up_and_is_told_befo
     fake.stop()
     with trio.fail_after(1):
         await found.settle("a", ENOUGH, 100)
+    declined = await found.reserve("b", 900)
+    assert isinstance(declined, Declined)
+    assert "nobody answers at" in declined.reason
     fake.start()
-    assert await found.reserve("b", 900) == Reserved()
-    assert [one.ask for one in fake.asked] == ["reserve", "settle", "reserve"]
+    assert await found.reserve("c", 900) == Reserved()
+    assert [one.ask for one in fake.asked] == ["reserve", "settle", "settle", "reserve"]
 
 
 async def test_what_is_owed_is_told_in_the_background_without_another_question(home: Home, fake: FakeLease) -> None:

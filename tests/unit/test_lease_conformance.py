@@ -35,6 +35,7 @@ base_url = "http://x/v1"
 credential = "api-key"
 [self]
 enabled = true
+base_url = "http://x/v1"
 credential = "oauth-token"
 """
 
@@ -210,7 +211,7 @@ async def test_a_limit_of_one_call_holds_every_call_with_that_credential_until_i
     await persona.settle("a", Usage(), 0, trouble=Trouble("limited", until, "HTTP 429"))
     expected = Declined("limited", "HTTP 429", until)
     assert await persona.reserve("b", 10) == expected
-    assert await place.half("self").reserve("c", 10) == expected, "the same secret, lent to her other half"
+    assert await place.half("self").reserve("c", 10) == expected, "the same secret for the same server, lent to her other half"
     await trio.sleep((until - now_ms()) / 1000 + 0.05)
     assert await persona.reserve("d", 10) == Reserved()
 

@@ -16,6 +16,7 @@ from mind_body.lease.ledger import (
     NewCall,
     admit_call,
     clear_stop,
+    prune,
     raise_call,
     read_asked,
     read_figures,
@@ -364,3 +365,25 @@ def test_a_call_whose_answer_was_lost_is_open_for_an_hour_and_counts_for_ever(pa
         assert read_figures(tx, "2026-11-30", NOW + 3_600_001) == (103, 0)
         assert read_figures(tx, "2026-12-01", NOW) == (0, 1)
     ledger.close()
+
+
+def test_months_that_no_cap_asks_for_are_forgotten_whole_and_never_one_of_the_newest(path: Path) -> None:
+    ledger = open_ledger(path, begin=True)
+    months = [f"{year}-{month:02}" for year in (2024, 2025) for month in range(1, 13)]
+    for month in months:
+        reserve(
+            ledger, make_call(month, month=month, day=f"{month}-01"), make_call(f"{month}-lost", month=month, day=f"{month}-02")
+        )
+        settle(ledger, month, 7, m=Tokens(output=1))
+    with ledger.write() as tx:
+        save_stop(tx, "digest", Stop("payment", None, "unpaid", NOW))
+        save_stop(tx, "of a key that is gone", Stop("payment", None, "unpaid", NOW))
+        assert prune(tx, "2024-03", 0) == 4
+        assert prune(tx, "2024-03", 0) == 0
+        assert prune(tx, "2099-01", 0) == 2 * (24 - 2 - 13), "the clock is mad: a year is kept all the same"
+        assert read_stops(tx, "digest")
+        assert not read_stops(tx, "of a key that is gone")
+        assert tx.execute("SELECT count(*) FROM usage").fetchone()[0] == 13
+    ledger.close()
+    assert read_difference(path) == 0
+    assert read_spend(path)[0].what == "2024-12-01"

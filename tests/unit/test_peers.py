@@ -168,6 +168,17 @@ def test_a_register_that_others_may_write_or_that_is_a_link_names_nobody(home: H
     assert read_peer(home, os.getpid()) is None
 
 
+def test_a_process_may_call_itself_anything(home: Home) -> None:
+    comm = Path(f"/proc/{os.getpid()}/comm")
+    before = comm.read_bytes()
+    try:
+        comm.write_bytes(b"\xff) R 1")
+        register_peer(home, os.getpid(), "persona", "ada")
+        assert read_peer(home, os.getpid()) == Peer("persona", "ada")
+    finally:
+        comm.write_bytes(before)
+
+
 def test_a_daemon_is_no_half(home: Home) -> None:
     register_peer(home, os.getpid(), "mouth", "ada")
     assert read_peer(home, os.getpid()) is None

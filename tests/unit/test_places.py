@@ -17,6 +17,7 @@ from mind_body.mind.runs import adopt_run, close_dead_run, live_run, open_run
 from mind_body.mind.store import Mind
 from mind_body.mind.turning import NewTurn, TurnEnd
 from mind_body.mind.turns import close_turn, open_turn
+from mind_body.mind.wake_facts import FOREVER, Window
 from tests.builders import NOW, insert_room, insert_session, make_config, make_mind
 
 ROOM, OTHER = "!a:example.org", "!b:example.org"
@@ -240,6 +241,10 @@ def test_the_stretch_has_the_name_of_the_word_that_began_it(bed: Bed) -> None:
     }
 
 
+def day(begin: int, end: int = FOREVER) -> Window:
+    return Window("", begin, "", 0, end)
+
+
 def test_todays_turns_are_told_by_who_wrote_the_mail(bed: Bed) -> None:
     bed.turn(bed.hear(), now=NOW - DAY_MS)
     bed.turn(bed.hear(), bed.hear(), bed.hear(person=True))
@@ -247,8 +252,9 @@ def test_todays_turns_are_told_by_who_wrote_the_mail(bed: Bed) -> None:
     bed.turn(bed.hear(room=OTHER))
     bed.begin(bed.hear(person=True))
     with bed.mind.read() as tx:
-        assert read_turns_today(tx, NOW) == {BOT: 2, BOB: 2}
-        assert read_turns_today(tx, NOW + 1) == {}
+        assert read_turns_today(tx, day(NOW)) == {BOT: 2, BOB: 2}
+        assert read_turns_today(tx, day(NOW + 1)) == {}
+        assert read_turns_today(tx, day(NOW - 9, NOW)) == {}, "a clock that was ahead has written them"
 
 
 _DEED = st.tuples(

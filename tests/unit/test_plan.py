@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind_body.control.govern import CONVERSATIONS
 from mind_body.mind.records import Pause, Session, TurnState
+from mind_body.model.pausing import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, plan_pause
 from mind_body.model.session import Failed, Limited, Outcome, Refused, Reply, TurnResult, Unreadable, Usage
-from mind_body.persona.outcomes import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, answered_text, plan_pause
+from mind_body.persona.outcomes import answered_text
 from mind_body.persona.plan import RESERVE, Binding, Continue, Refresh, Resume, SessionFacts, ceiling_tokens, plan_session
 from tests.unit.test_prompt import NOW
 
@@ -101,6 +103,14 @@ def test_what_only_the_operator_can_mend_is_tried_once_an_hour(kind: str) -> Non
     pause = plan_pause(Failed(kind, None, "no"), (), NOW)  # type: ignore[arg-type]
     assert pause is not None
     assert (pause.cause, pause.until) == (kind, NOW + OPERATOR_WAIT_MS)
+    waits: list[int] = []
+    pauses: tuple[Pause, ...] = ()
+    for _ in range(8):
+        pause = plan_pause(Failed(kind, None, "no"), pauses, NOW, "self-")  # type: ignore[arg-type]
+        assert pause is not None
+        pauses = (pause,)
+        waits.append((pause.until - NOW) // OPERATOR_WAIT_MS)
+    assert waits == [1, 2, 4, 8, 16, 24, 24, 24], "work is tried less and less often"
 
 
 @pytest.mark.parametrize("outcome", [Reply("{}"), Unreadable("prose", ""), Refused("no"), Failed("held", None, "brake")])
@@ -117,6 +127,8 @@ def test_a_cap_of_spending_is_a_pause_until_the_lease_opens_it_again_however_oft
     unknown = plan_pause(Failed("spend", None, "the day's cap"), (), NOW)
     assert unknown is not None
     assert unknown.until == NOW + OPERATOR_WAIT_MS
+    own = Failed("spend", NOW + 20_000, f"of the $1.00 that {CONVERSATIONS} in a day")
+    assert plan_pause(own, (), NOW, "self-", "room:!a") == Pause("self-spend:room:!a", NOW + 20_000, own.reason, 1, since=NOW)
     past = plan_pause(Failed("spend", NOW - 1, "the day's cap"), (), NOW)
     assert past is not None
     assert past.until > NOW, "a clock ahead of the lease's is no reason to ask it without a pause"

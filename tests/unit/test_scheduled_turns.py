@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from mind_body.clock import now_ms
+from mind_body.control.loops import HOME_SPENT
 from mind_body.mind.places import note_spoken, read_place
 from mind_body.mind.pulses import read_pulse
 from mind_body.mind.records import Run, RunKind
 from mind_body.mind.runs import end_run, open_run
 from mind_body.mind.turns import MAIL_READ_MAX
-from mind_body.persona.opening import HOME_SPENT, NO_MAIL, Nothing, Opened
+from mind_body.persona.opening import NO_MAIL, Nothing, Opened
 from tests.builders import NOW, insert_heard, insert_room
 from tests.fakes import Ask
 from tests.persona_stage import CONVERSATION, ROOM, Stage, saying

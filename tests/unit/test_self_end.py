@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from mind_body.control.govern import CONVERSATIONS
 from mind_body.errors import ConfigError, SessionGone
 from mind_body.home import Home
 from mind_body.mind.follow_ups import admit_follow_up, open_self_run, read_follow_up, read_follow_up_of_run, read_open_follow_ups
@@ -175,6 +176,14 @@ def test_a_cap_of_the_day_holds_the_self_off_until_it_opens_again_and_the_work_g
     with mind.read() as tx:
         (work,) = read_open_follow_ups(tx)
     assert work.continues == run.follow_up_id
+
+
+def test_a_conversations_own_cap_holds_off_the_work_of_that_one_until_a_call_is_answered(mind: Mind) -> None:
+    cap = Failed("spend", NOW + 50_000, f"$1.00 that {CONVERSATIONS}")
+    assert write(mind, end_of(mind, begin(mind), Outcome.SPEND, trouble=cap))
+    assert set(pauses(mind)) == {f"self-spend:room:{ROOM}"}
+    assert write(mind, end_of(mind, begin(mind), answered=True))
+    assert pauses(mind) == {}
 
 
 def test_a_refused_credential_holds_the_self_off_for_an_hour_or_until_somebody_mends_it(mind: Mind) -> None:

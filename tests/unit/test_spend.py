@@ -10,6 +10,7 @@ import pytest
 
 from mind_body.clock import day_start, local_day, local_month, next_day, next_month, now_ms, render_local
 from mind_body.home import Home
+from mind_body.host.secrets import write_secret
 from mind_body.lease.grant import Stop
 from mind_body.lease.ledger import NewCall, admit_call, save_stop, settle_call
 from mind_body.lease.ledger_file import open_ledger
@@ -168,6 +169,8 @@ def test_a_credential_that_waits_is_told_until_its_time_is_over(home: Home) -> N
     assert (found["limited"]["minds"], found["authentication"]["until"]) == (["ada"], None)
     assert shown(home, "bea")["pauses"] == []
     told = call(home, "spend").stdout
+    write_secret(home.model_key("ada"), "another")
+    assert "authentication" not in str(shown(home)["pauses"]), "nobody calls with that key any more"
     assert "The credential of ada is called with again" in told
     assert "until an operator has mended it (authentication): refused" in told
 

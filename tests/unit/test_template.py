@@ -82,6 +82,7 @@ def test_a_time_zone_is_taken_as_it_is_written(tmp_path: Path, zone: str) -> Non
         ("persona", "quiet_hours", ["22-7"], "must be a span of a day, like 22:00-07:00 (it says '22-7')"),
         ("persona", "quiet_hours", ["22:00-24:00"], "must be a span of a day"),
         ("persona", "quiet_hours", ["22:00-07:00", "12:00-12:00"], "`persona.quiet_hours.1` begins when it ends"),
+        ("persona", "quiet_hours", ["22:00-07:00", "06:30-22:00"], "`persona.quiet_hours` leave no minute of a day"),
         ("persona", "home_room", "#garden:example.org", "must be a room's id, which begins with '!'"),
         ("persona", "loop_turns", 0, "greater than or equal to 1"),
         ("spend", "day_usd", -1, "greater than or equal to 0"),

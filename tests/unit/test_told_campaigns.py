@@ -17,7 +17,14 @@ from mind_body.mind.campaigns import close_campaign, open_campaign
 from mind_body.mind.records import RunKind
 from mind_body.mind.runs import end_run, open_run
 from mind_body.persona.burn import Burn, render_burn
-from mind_body.persona.campaigns import CampaignNews, campaign_news, render_campaign_news, with_campaigns
+from mind_body.persona.campaigns import (
+    BYTES_MAX,
+    CampaignNews,
+    campaign_news,
+    fitting_campaigns,
+    render_campaign_news,
+    with_campaigns,
+)
 from mind_body.persona.opening import Opened
 from tests.builders import NOW, OPERATOR, insert, insert_room, make_campaign
 from tests.persona_stage import CONVERSATION, Stage, saying, write_persona
@@ -103,6 +110,32 @@ async def test_each_conversation_hears_of_it(stage: Stage) -> None:
     open_one(stage, "pond")
     assert "opened a campaign" in await talk(stage)
     assert "opened a campaign" in await talk(stage, room_id="!b:example.org")
+
+
+async def test_many_campaigns_have_a_bound_and_the_newest_are_told_while_the_others_stay_open(stage: Stage) -> None:
+    for number in range(6):
+        open_one(stage, f"c{number}", str(number) * 4000)
+    await talk(stage)
+    instructions = stage.provider.asks[-1].plan.instructions
+    assert [number for number in range(6) if f"c{number}:" in instructions] == [2, 3, 4, 5]
+    open_one(stage, "pond", "p" * 4000)
+    changed = await talk(stage)
+    assert "pond:" in changed
+    assert "closed" not in changed, "who is left out is not closed"
+    for slug in ("c4", "c5"):
+        close_one(stage, slug)
+    changed = await talk(stage)
+    assert "c1:\n" in changed, "there is room again"
+    assert "c0:\n" not in changed
+
+
+@given(st.lists(st.text(min_size=1, max_size=4000), max_size=8), st.booleans(), st.sampled_from([None, 8192, 200_000]))
+def test_what_is_shown_of_campaigns_fits_and_is_the_newest(texts: list[str], small: bool, window: int | None) -> None:
+    campaigns = [make_campaign(f"c{number}", text=text) for number, text in enumerate(texts)]
+    shown = fitting_campaigns(campaigns, small=small, window_tokens=window)
+    assert shown == campaigns[len(campaigns) - len(shown) :]
+    assert len(with_campaigns("", shown, small=False).encode("utf-8", "replace")) <= BYTES_MAX + 200 or small
+    assert bool(shown) == bool(campaigns) or window == 8192, "one alone always fits"
 
 
 @pytest.mark.parametrize("named", ["spring", "summer", "never", None])

@@ -337,3 +337,73 @@ async def chatter(stage: Stage, now: int, messages: int, *, threads: bool = Fals
             stage.answered("ada", now)
             await stage.look(now)
     return now
+
+
+async def test_in_the_seconds_after_midnight_over_which_minds_are_spread_nobody_is_asked_about_the_new_day(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, toml="[spend]\nday_usd = 1.0\n")
+    await stage.look(NOW)
+    stage.pause("ada", "spend", MIDNIGHT, since=NOW)
+    stage.hear("ada", NOW)
+    await stage.look(NOW)
+    stage.hear("ada", MIDNIGHT)
+    await stage.look(MIDNIGHT + 1)
+    assert stage.awake() == [], "she is spread over the seconds after the reset"
+    assert stage.questions("ada") == ["day:2027-01-15"]
+    stage.close()
+
+
+async def test_a_question_about_a_day_that_is_over_is_open_no_more_and_is_not_asked_late(tmp_path: Path) -> None:
+    stage = make_stage(tmp_path, toml="[spend]\nday_usd = 1.0\n")
+    stage.execute("ada", "DELETE FROM member")  # there is no room to ask in
+    insert_cost(stage, 1_000_000, NOW - 1000)
+    stage.hear("ada", NOW)
+    await stage.look(NOW)
+    assert stage.questions("ada") == ["day:2027-01-15"]
+    stage.execute("ada", "UPDATE heard SET state = 'closed'")
+    assert await stage.look(MIDNIGHT - HOUR) == MIDNIGHT
+    stage.execute("ada", "INSERT INTO member (room_id, user_id, membership) VALUES (?, ?, 'join')", (DM, OPERATOR))
+    await stage.look(MIDNIGHT)
+    with stage.minds["ada"].read() as tx:
+        assert read_open_questions(tx) == []
+    assert [room for room, _, _ in stage.told("ada")] == [ROOM]
+    assert stage.notes.kinds().count("question.over") == 1
+    stage.close()
+
+
+async def test_a_conversation_that_has_cost_what_it_may_holds_up_no_other_and_is_told_and_gone_on_with_by_itself(
+    tmp_path: Path,
+) -> None:
+    stage = make_stage(tmp_path)
+    await stage.look(NOW)
+    stage.pause("ada", f"spend:room:{ROOM}", MIDNIGHT, since=NOW)
+    stage.hear("ada", NOW)
+    stage.hear("ada", NOW + 1)
+    opens = MIDNIGHT + round(SPREAD_MS * chance_of("ada"))
+    assert await stage.look(NOW + 5000) == opens
+    assert stage.awake() == []
+    ((room, _, body),) = stage.told("ada")
+    assert room == ROOM
+    assert "I have spent what I may spend" in body
+    assert stage.questions("ada") == [], "only the setting lifts a conversation's cap"
+    assert any("bring no turn: paused (spend)" in sentence for _, sentence, _ in stage.notes.lines)
+    stage.hear("ada", NOW + 6000, room_id=OTHER)
+    await stage.look(NOW + 12_000)
+    run = stage.live("ada")
+    assert run is not None
+    assert run.conversations == (f"room:{OTHER}",)
+    stage.answered("ada", NOW + 12_000)
+    stage.restart()
+    await stage.look(opens)
+    run = stage.live("ada")
+    assert run is not None
+    assert run.conversations == (f"room:{ROOM}",)
+    stage.close()
+
+
+async def test_a_release_tries_a_conversations_cap_anew(stage: Stage) -> None:
+    await stage.look(NOW)
+    stage.pause("ada", f"spend:room:{ROOM}", MIDNIGHT, since=NOW)
+    stage.hear("ada", NOW)
+    release(stage.home, "ada", heat=0.5)
+    await stage.look(NOW + 5000)
+    assert stage.awake() == ["ada"]

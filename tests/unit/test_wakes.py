@@ -1,6 +1,7 @@
 """What the heartbeat reads before it decides, over a real mind: right, and quick however long the history is."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from mind_body.mind.records import Standing as RowStanding
 from mind_body.mind.runs import end_run, live_run, open_run, set_pause
 from mind_body.mind.self_runs import write_progress
 from mind_body.mind.store import Mind, Transaction
-from mind_body.mind.wake_facts import Standing
+from mind_body.mind.wake_facts import Standing, Window
 from mind_body.mind.wakes import read_standing, read_waiting_mail, read_wake_facts
 from mind_body.mind.work_records import Progress
 from tests.builders import (
@@ -114,14 +115,20 @@ def test_both_halves_draw_on_one_purse_by_the_operators_day_and_month(tx: Transa
     insert_turn(tx, "last-month", run_id="r", ended_at=WINDOW.month_start - 1, cost_micro_usd=8)
     insert_turn(tx, "open", run_id="r", state="opened")
     insert_run(tx, id="done", kind="self_run", cost_micro_usd=16)
-    insert_run(tx, id="before", kind="self_run", ended_at=WINDOW.month_start, cost_micro_usd=32)
+    insert_run(tx, id="before", kind="self_run", opened_at=WINDOW.month_start - 1, cost_micro_usd=32)
     insert_run(tx, id="died", kind="self_run", outcome="dead")
-    insert_run(tx, id="live", kind="self_run", ended_at=None, opened_at=WINDOW.month_start)
+    insert_run(tx, id="over-midnight", kind="self_run", opened_at=WINDOW.day_start - 1, cost_micro_usd=256)
+    insert_run(tx, id="live", kind="self_run", ended_at=None)
     for run_id, cost in [("done", 9), ("died", 64), ("live", 128)]:
         write_progress(tx, Progress(run_id, "digging", 0, 0, 0, cost, 1, NOW))
     for kind in (PERSONA, SELF):
         standing = read_standing(tx, kind, WINDOW)
-        assert (standing.spent_day, standing.spent_month) == (1 + 2 + 16 + 64 + 128, 1 + 2 + 4 + 16 + 32 + 64 + 128)
+        assert (standing.spent_day, standing.spent_month) == (1 + 2 + 16 + 64 + 128, 1 + 2 + 4 + 16 + 64 + 128 + 256)
+    ahead = replace(WINDOW, day_end=NOW, month_end=NOW)
+    standing = read_standing(tx, SELF, ahead)
+    assert (standing.spent_day, standing.spent_month) == (2, 2 + 4 + 256), "what a clock that was ahead has written is of no day"
+    tx.execute("UPDATE run SET opened_at = ? WHERE id = 'live'", (WINDOW.day_start - 1,))
+    assert read_standing(tx, SELF, WINDOW).spent_day == 1 + 2 + 16 + 64, "yesterday's work does not fill today's cap"
 
 
 def test_a_cap_is_extended_once_for_every_question_that_was_answered_so_and_for_its_own_window(tx: Transaction) -> None:
@@ -245,7 +252,7 @@ READINGS: dict[str, Callable[[Transaction], object]] = {
     "wake facts": lambda tx: read_wake_facts(tx, (), Standing(), "!1"),
     "work facts": lambda tx: read_work_facts(tx, LATE),
     "places": lambda tx: read_places(tx, [(f"!{n}", "") for n in range(10)]),
-    "today's turns": lambda tx: read_turns_today(tx, TURNS - 20),
+    "today's turns": lambda tx: read_turns_today(tx, Window("", TURNS - 20, "", 0)),
     "open questions": read_open_questions,
     "their events": read_question_events,
     "news": lambda tx: read_news(tx, "open", None),

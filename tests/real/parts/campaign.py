@@ -28,9 +28,17 @@ from tests.real.parts.synapse import Homeserver
 
 _NUMBER = re.compile(r"q(\d{5})")
 SETTLE_S = 60.0
-AT_WORK = ("ear.steer", "heartbeat.before-claim", "heartbeat.claimed", *(name for name in POINTS if name.startswith("self.")))
-TALK = tuple(sorted(POINTS.keys() - set(AT_WORK)))
-"""The boundaries of talking; those of working are `campaign_work`'s."""
+LEASING = tuple(name for name in POINTS if name.startswith("lease."))
+ASKING = ("ear.question-room", "heartbeat.asked")
+_WORKING = ("ear.steer", "heartbeat.before-claim", "heartbeat.claimed", *(name for name in POINTS if name.startswith("self.")))
+TALK = tuple(sorted(POINTS.keys() - {*_WORKING, *ASKING}))
+"""The boundaries of talking."""
+AT_WORK = (*_WORKING, *LEASING)
+"""Those of working (`campaign_work`)."""
+WAKING = ("ear.question-room", *(name for name in POINTS if name.startswith("heartbeat.")))
+"""Those of who is woken, and of what operators are asked (`campaign_house`)."""
+RICH: Table = {"day_usd": 100_000.0, "month_usd": 1_000_000.0}
+"""What died with a call that was made counts whole: the caps are not what a campaign is about, but where it says so."""
 
 
 @dataclass
@@ -50,14 +58,29 @@ class Findings:
     wrong: list[str] = field(default_factory=list)
     """The numbers that were lost, twice or out of order, with their room."""
 
+    def must_be_zero(self) -> tuple[int, ...]:
+        return (self.lost, self.twice, self.reordered, self.orphans)
+
     def as_json(self) -> dict[str, Any]:
         return {**self.__dict__, "tried": dict(sorted(self.tried.items()))}
+
+
+@dataclass(frozen=True)
+class Room:
+    """Where somebody asks a Mind."""
+
+    person: Person
+    room_id: str
+    mind: str
+    mention: bool
 
 
 class Campaign:
     """One household, killed again and again."""
 
     points: tuple[str, ...] = TALK
+    counted: tuple[str, ...] = LEASING
+    """Reached several times in a round: any of these may be the one that is died at."""
     grace_s = 2.0
 
     def __init__(
@@ -67,13 +90,24 @@ class Campaign:
         self.homeserver = homeserver
         self.api = api
         self.found = Findings()
-        self.scene = Scene(homeserver, directory, look_s=1.0, start_grace_s=self.grace_s)
+        self.most = 0
+        """Kills that are asked for."""
+        self.scene = Scene(homeserver, directory, look_s=1.0, start_grace_s=self.grace_s, spend=RICH)
         self._mark = directory / "crashed"
         self._numbers = itertools.count(1)
         self._asked: dict[str, list[str]] = {}
-        self.her = self.scene.add_mind("ada", base_url=api.base_url, tables=tables)
         self.bob, self.eve = self.scene.person("bob"), self.scene.person("eve")
-        self._rooms: list[tuple[Person, str, bool]] = []
+        self.minds: dict[str, str] = {}
+        """Name → user id."""
+        self.her = self.add_mind("ada", tables or {})
+        self._rooms: list[Room] = []
+
+    def add_mind(self, name: str, tables: dict[str, Table]) -> str:
+        """One more of the household, whom neither purse nor loop budget holds up."""
+        persona = {"counterpart_turns": 100_000, **tables.get("persona", {})}
+        everything: dict[str, Table] = {"spend": RICH, **tables, "persona": persona}
+        self.minds[name] = self.scene.add_mind(name, base_url=self.api.base_url, tables=everything)
+        return self.minds[name]
 
     def prepare(self) -> None:
         """She joins a DM, a closed room and a public one."""
@@ -81,30 +115,35 @@ class Campaign:
         direct = self.bob.create_room(invite=(self.her,), direct=True)
         closed = self.eve.create_room(invite=(self.her, self.bob.user_id))
         public = self.bob.create_room(public=True, invite=(self.her, self.eve.user_id))
-        self._rooms = [(self.bob, direct, False), (self.eve, closed, True), (self.bob, public, True)]
-        for _, room, _ in self._rooms:
-            self.scene.wait_joined("ada", room)
+        self._rooms = [
+            Room(self.bob, direct, "ada", mention=False),
+            Room(self.eve, closed, "ada", mention=True),
+            Room(self.bob, public, "ada", mention=True),
+        ]
+        for room in self._rooms:
+            self.scene.wait_joined("ada", room.room_id)
         self._end()
 
     def ask(self) -> None:
         """The next question, in the next room."""
         number = next(self._numbers)
-        person, room, mention = self._rooms[number % len(self._rooms)]
-        text = f"q{number:05d}"
-        if mention:
-            person.say_to(room, self.her, text)
+        self.ask_in(self._rooms[number % len(self._rooms)], f"q{number:05d}")
+
+    def ask_in(self, room: Room, text: str) -> None:
+        if room.mention:
+            room.person.say_to(room.room_id, self.minds[room.mind], text)
         else:
-            person.send(room, text)
-        self._asked.setdefault(room, []).append(text)
+            room.person.send(room.room_id, text)
+        self._asked.setdefault(room.room_id, []).append(text)
 
     def named_round(self, point: str) -> None:
         """Die at one crash point, once."""
-        self._mark.unlink(missing_ok=True)
+        armed = self._arm(point)
         if point == "ear.gap-page":
             # More in one room than a sync brings: only then is there a gap to page back.
             for _ in range((TIMELINE_LIMIT + 5) * len(self._rooms)):
                 self.ask()
-        self.scene.up(MIND_CRASH_AT=point, MIND_CRASH_MARK=str(self._mark))
+        self.scene.up(**armed)
         end = time.monotonic() + 30
         while not self._mark.exists():
             self.ask()
@@ -140,6 +179,7 @@ class Campaign:
 
     def run(self, kills: int) -> Findings:
         """So many kills in all, every crash point among them where there is room; then the verdict."""
+        self.most = kills
         self.prepare()
         rounds = self._rounds()
         while self.found.kills < kills:
@@ -155,9 +195,15 @@ class Campaign:
 
     def verdict(self) -> Findings:
         """Read every room back through the account that asked there."""
-        for person, room, _ in self._rooms:
+        self._judge_talk()
+        self.found.model_calls = len(self.api.requests)
+        return self.found
+
+    def _judge_talk(self) -> None:
+        for one in self._rooms:
+            person, room, her = one.person, one.room_id, self.minds[one.mind]
             asked = self._asked.get(room, [])
-            answered = [f"q{n}" for text in person.texts(room, self.her) for n in _NUMBER.findall(text)]
+            answered = [f"q{n}" for text in person.texts(room, her) for n in _NUMBER.findall(text)]
             times = Counter(answered)
             first = list(dict.fromkeys(answered))
             lost = [q for q in asked if q not in times]
@@ -170,9 +216,7 @@ class Campaign:
             self.found.wrong += [
                 f"{kind} {q} in {room}" for kind, qs in (("lost", lost), ("twice", twice), ("reordered", reordered)) for q in qs
             ]
-            self.found.notices += sum(m["content"]["msgtype"] == "m.notice" for m in person.messages(room, self.her))
-        self.found.model_calls = len(self.api.requests)
-        return self.found
+            self.found.notices += sum(m["content"]["msgtype"] == "m.notice" for m in person.messages(room, her))
 
     def _rounds(self) -> Any:
         for n in itertools.count():
@@ -180,6 +224,12 @@ class Campaign:
                 yield point
                 if at % 4 == 3:
                     yield "homeserver" if (n + at // 4) % 2 else "random"
+
+    def _arm(self, point: str) -> dict[str, str]:
+        """Variables under which it is died there once."""
+        self._mark.unlink(missing_ok=True)
+        nth = f"@{self.random.randint(1, 4)}" if point in self.counted else ""
+        return {"MIND_CRASH_AT": point + nth, "MIND_CRASH_MARK": str(self._mark)}
 
     def _kill(self, organ: str) -> None:
         if organ == "up":
@@ -191,11 +241,11 @@ class Campaign:
             self._no_orphans()
             self.scene.up()
             return
-        pid = self.scene.organ_pid(organ)
-        if pid is None:
+        pids = [pid for pid, line in self.scene.organs().items() if f"organ {organ}" in line]
+        if not pids:
             return  # a persona that is not there cannot be killed; the round goes on
         try:
-            os.kill(pid, signal.SIGKILL)
+            os.kill(self.random.choice(sorted(pids)), signal.SIGKILL)
         except ProcessLookupError:
             return
         self._count(f"random {organ}")
@@ -205,15 +255,23 @@ class Campaign:
         self.found.tried[what] += 1
 
     def _finish_round(self) -> None:
-        asked = sum(map(len, self._asked.values()))
-        heard = "SELECT count(*) AS n FROM heard WHERE standing = 'mail' AND body LIKE 'q%'"
-        try:
-            wait_until("every question to be heard", lambda: self.scene.rows("ada", heard)[0]["n"] >= asked, SETTLE_S)
-            self.scene.wait_idle("ada", SETTLE_S)
-        except AssertionError as error:
-            # Told in the verdict (lost), with what the mind holds, instead of ending the campaign.
-            self.found.wrong.append(f"after {sum(self.found.tried.values())} kills: {error}")
+        self._rest()
         self._end()
+
+    def _rest(self) -> None:
+        heard = "SELECT count(*) AS n FROM heard WHERE standing = 'mail' AND body LIKE 'q%'"
+        for mind in self.minds:
+            asked = sum(len(self._asked.get(room.room_id, [])) for room in self._rooms if room.mind == mind)
+            try:
+                wait_until(
+                    f"every question to be heard by {mind}",
+                    lambda: self.scene.rows(mind, heard)[0]["n"] >= asked,  # noqa: B023 - asked in this round
+                    SETTLE_S,
+                )
+                self.scene.wait_idle(mind, SETTLE_S)
+            except AssertionError as error:
+                # Told in the verdict (lost), with what the mind holds, instead of ending the campaign.
+                self.found.wrong.append(f"after {self.found.kills} kills: {error}")
 
     def _end(self) -> None:
         self.scene.down()

@@ -47,7 +47,7 @@ def do_work(request: Request) -> Answer:
     """The model of the Self: a tool, then the number; a hand-off where it is asked for one."""
     messages = request.body["messages"]
     texts = json.dumps(messages, ensure_ascii=False)
-    kind, number = _BRIEF.findall(texts)[-1]
+    kind, number = read_brief(request)
     blocks = _newest(messages)
     if FLUSH in json.dumps(blocks):
         return Prose(f"The hand-off of {number}: all that is left is to say that it is done.", usage=prefix(311_000))
@@ -56,6 +56,12 @@ def do_work(request: Request) -> Answer:
         return Prose(f"done {number}", usage=prefix(20_000))
     command = "sleep 2" if kind == "slow" else f"echo {number} >> log.txt"
     return call("Bash", prefix(310_000 if flushes else 10_000), command=command)
+
+
+def read_brief(request: Request) -> tuple[str, str]:
+    """What is worked on: its kind and number."""
+    kind, number = _BRIEF.findall(json.dumps(request.body["messages"], ensure_ascii=False))[-1]
+    return kind, number
 
 
 def _newest(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -81,6 +87,9 @@ class WorkFindings(Findings):
     """Of those, without their one line in the thread, or with more."""
     runs: int = 0
 
+    def must_be_zero(self) -> tuple[int, ...]:
+        return (*super().must_be_zero(), self.not_taken_again, self.untold)
+
 
 class WorkCampaign(Campaign):
     """One room, and in it one piece of work after the other."""
@@ -88,8 +97,16 @@ class WorkCampaign(Campaign):
     points = AT_WORK
     grace_s = 10.0
 
-    def __init__(self, homeserver: Homeserver, api: ChatApi, works: MessagesApi, directory: Path, seed: int = 1) -> None:
-        tables: dict[str, Table] = {
+    def __init__(
+        self,
+        homeserver: Homeserver,
+        api: ChatApi,
+        works: MessagesApi,
+        directory: Path,
+        seed: int = 1,
+        tables: dict[str, Table] | None = None,
+    ) -> None:
+        own: dict[str, Table] = {
             "self": {
                 "enabled": True,
                 "model": "claude-opus-4-7",
@@ -99,7 +116,7 @@ class WorkCampaign(Campaign):
             },
             "people": {"operators": ["@bob-*"]},
         }
-        super().__init__(homeserver, api, directory, seed, tables)
+        super().__init__(homeserver, api, directory, seed, {**own, **(tables or {})})
         self.found: WorkFindings = WorkFindings()
         self.works = works
         self.room = ""
@@ -120,8 +137,7 @@ class WorkCampaign(Campaign):
         return number
 
     def named_round(self, point: str) -> None:
-        self._mark.unlink(missing_ok=True)
-        self.scene.up(MIND_CRASH_AT=point, MIND_CRASH_MARK=str(self._mark))
+        self.scene.up(**self._arm(point))
         number = self.ask_work(NEEDS.get(point, "work"))
         if point == "ear.steer":
             self._note(number)
@@ -158,9 +174,14 @@ class WorkCampaign(Campaign):
         self._end()
 
     def verdict(self) -> WorkFindings:
+        self._judge_work()
+        self.found.model_calls = len(self.works.requests)
+        return self.found
+
+    def _judge_work(self) -> None:
         events = [event for event in self.bob.messages(self.room, self.her) if "m.new_content" not in event["content"]]
         found = self.found
-        found.asked, found.model_calls = len(self._numbers_asked), len(self.works.requests)
+        found.asked += len(self._numbers_asked)
         told = Counter(event["content"]["body"] for event in events if event["content"]["msgtype"] == "m.text")
         for number in self._numbers_asked:
             roots = [
@@ -179,8 +200,7 @@ class WorkCampaign(Campaign):
                 found.lost += 1
                 found.wrong.append(f"lost {note}")
         found.runs = len(self.scene.rows("ada", "SELECT 1 FROM run WHERE kind = 'self_run'"))
-        found.notices = sum(event["content"]["msgtype"] == "m.notice" for event in events)
-        return found
+        found.notices += sum(event["content"]["msgtype"] == "m.notice" for event in events)
 
     def _judge(self, what: str, count: int) -> None:
         self.found.lost += count == 0

@@ -2,9 +2,10 @@
 
 import os
 import socket
+import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Literal
+from contextlib import closing, contextmanager
+from typing import Any, Literal
 
 from mind_body.home import Home
 from mind_body.host.peers import forget_peer, register_peer
@@ -40,6 +41,13 @@ def close_leases() -> None:
     """Those of the test that ends."""
     while _started:
         _started.pop().close()
+
+
+def read_ledger(home: Home, sql: str) -> list[dict[str, Any]]:
+    """What it has on record, read from outside as a witness."""
+    with closing(sqlite3.connect(f"file:{home.ledger}?mode=ro", uri=True, timeout=10)) as db:
+        db.row_factory = sqlite3.Row
+        return [dict(row) for row in db.execute(sql)]
 
 
 def _is_there(home: Home, organ: Organ) -> bool:

@@ -7,6 +7,7 @@ previous request of the same key began with is read, the rest is written; four b
 
 import json
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -102,6 +103,8 @@ class Request:
     headers: dict[str, str]
     """Names in lower case."""
     raw: bytes
+    at: float = field(default_factory=time.monotonic)
+    """time.monotonic() when the last byte was there."""
 
     @property
     def body(self) -> dict[str, Any]:

@@ -36,11 +36,14 @@ class Scene:
         self.homeserver = homeserver
         self.directory = directory
         directory.mkdir(parents=True, exist_ok=True)
-        (directory / "config.toml").write_text(_toml({"": {**QUICK, **host}}))
+        tables = {key: value for key, value in host.items() if isinstance(value, dict)}
+        plain = {key: value for key, value in host.items() if key not in tables}
+        (directory / "config.toml").write_text(_toml({"": {**QUICK, **plain}, **tables}))
         self.home = find_home(str(directory))
         self.process: subprocess.Popen[bytes] | None = None
         self.log = directory / "up.log"
         self._names = f"{time.time_ns():x}"[-9:]
+        self._tables: dict[str, dict[str, Table]] = {}
 
     # -- who is there ------------------------------------------------------------------------------------------------
 
@@ -67,8 +70,6 @@ class Scene:
         }
         for path in (self.home.minds_dir, self.home.persona_file(name).parent, self.home.credentials):
             path.mkdir(parents=True, exist_ok=True)
-        given = tables or {}
-        merged = {key: {**defaults.get(key, {}), **given.get(key, {})} for key in (*defaults, *(given.keys() - defaults.keys()))}
         self.home.persona_file(name).write_text(persona_text or f"You are {name}, who answers in one sentence.\n")
         secret = self.home.credentials / f"{name}.matrix-password"
         secret.touch(0o600)
@@ -77,8 +78,18 @@ class Scene:
         write_dial(self.home, name, DialFile())
         write_brake(self.home, name, BrakeFile(state="released" if released else "held", by="a scene"))
         # The Mind's own file comes last: it is what makes organs see her.
-        self.home.mind_file(name).write_text(_toml(merged))
+        self._tables[name] = defaults
+        self.configure(name, tables or {})
         return user_id
+
+    def configure(self, name: str, tables: dict[str, Table]) -> None:
+        """Change settings of hers, as an operator does: the rest stays as it was. Whoever reads sees all of it or nothing."""
+        before = self._tables[name]
+        merged = {key: {**before.get(key, {}), **tables.get(key, {})} for key in (*before, *(tables.keys() - before.keys()))}
+        self._tables[name] = merged
+        part = self.home.mind_file(name).with_suffix(".part")
+        part.write_text(_toml(merged))
+        part.rename(self.home.mind_file(name))
 
     def brake(self, name: str, state: Literal["held", "released"]) -> None:
         """Turn the brake by its file alone: organs must see it without a poke."""

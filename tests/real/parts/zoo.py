@@ -20,6 +20,7 @@ import trio
 from mind_body import log
 from mind_body.clock import now_ms
 from mind_body.mind.records import Run
+from mind_body.model import lease
 from mind_body.self_run import main
 from mind_body.self_run.constants import Constants
 from mind_body.self_run.meter import limit_of
@@ -197,7 +198,9 @@ class Stage:
 
     async def _serve(self, takes_s: float) -> list[Any]:
         unscaled = patch.object(main, "make_constants", lambda _: _Scaled)
-        with structlog.testing.capture_logs() as lines, unscaled, patch.object(log, "configure"):
+        # No call of the zoo's is real: nobody keeps a ledger, and nobody waits for one.
+        alone = patch.multiple(lease, ASK_S=0.05, LAST_S=0.05)
+        with structlog.testing.capture_logs() as lines, unscaled, alone, patch.object(log, "configure"):
             with trio.move_on_after(takes_s + SLACK_S) as scope:
                 async with trio.open_nursery() as nursery:
                     if self.scenario.stop_after is not None:
