@@ -76,7 +76,7 @@ class HostConfig(Settings):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     """`debug`, `info`, `warning` or `error`. No level shows what people wrote."""
     log_format: Literal["text", "json"] = "text"
-    """`text` for people, `json` for machines: one object per line."""
+    """`text` for people, `json` for machines: one object per line. Where systemd's journal reads it, lines are fields anyhow."""
     time_zone: str = "UTC"
     """The operator's, like `Europe/Berlin`: what a day and a month are for spending, and what quiet hours go by."""
     spend: HostSpendConfig = HostSpendConfig()

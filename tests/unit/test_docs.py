@@ -1,9 +1,7 @@
 """The docs say what is there: every verb, setting, crash point and record, and no link into nothing."""
 
-import ast
 import importlib
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -12,8 +10,8 @@ import pytest
 from mind_body import errors
 from mind_body.cli.main import VERBS
 from mind_body.crash import POINTS
+from mind_body.journal_kinds.table import KINDS
 from mind_body.mind.schema import MIGRATIONS
-from mind_body.self_run.run import STEPS
 from mind_body.settings import HostConfig, MindConfig, Settings
 
 ROOT = Path(__file__).parents[2]
@@ -36,29 +34,6 @@ def _settings() -> list[tuple[str, str, object]]:
     return found
 
 
-def _journal_kinds() -> Iterator[str]:
-    """Every kind that some module notes: written out in a call of `note`, `_note` or `_tell`, or in one of three tables."""
-    for path in sorted((ROOT / "mind_body").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and _name_of(node.func) in {"note", "_note", "_tell"}:
-                for argument in node.args[:2]:
-                    yield from (text for text in _strings(argument) if KIND.fullmatch(text))
-    telling = ast.parse((ROOT / "mind_body" / "persona" / "telling.py").read_text())
-    yield from (text for text in _strings(telling) if re.fullmatch(r"turn\.[a-z-]+", text))
-    yield from (kind for kind, _ in STEPS.values())
-    hows = re.findall(r'^        "([a-z]+)": f?"', (ROOT / "mind_body" / "mouth" / "tell.py").read_text(), re.MULTILINE)
-    assert "mail" in hows
-    yield from (f"heard.{how}" for how in hows)
-
-
-def _name_of(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-
-
-def _strings(tree: ast.AST) -> Iterator[str]:
-    return (node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str))
-
-
 def _json_keys() -> list[tuple[str, str]]:
     """(verb, key) of every `JSON: …` in a verb's help."""
     found = []
@@ -74,7 +49,7 @@ def _json_keys() -> list[tuple[str, str]]:
 def test_every_journal_kind_is_in_the_table_and_no_other() -> None:
     table = OPERATING.partition("## The journal")[2]
     told = {kind for line in table.splitlines() if line.startswith("| `") for kind in KIND.findall(line.split("|")[1])}
-    assert told == set(_journal_kinds())
+    assert told == set(KINDS)
 
 
 @pytest.mark.parametrize(("verb", "key"), _json_keys())
