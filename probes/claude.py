@@ -165,7 +165,7 @@ async def refusals(bench: Bench) -> None:
 
 
 async def main() -> int:
-    configure("error", "text", under_systemd=False)
+    configure("error", "text")
     with tempfile.TemporaryDirectory(prefix="probe-claude-") as root, scripted_messages_api(Structured({"say": "ok"})) as api:
         bench = Bench(api, Path(root))
         found = await measure(bench)

@@ -26,7 +26,7 @@ from tests.real.parts.zoo import SCENARIOS, Report, pick, play
 
 def play_one(name: str) -> Report:
     """In a process of the pool, on a home of its own."""
-    configure("debug", "text", under_systemd=False)
+    configure("debug", "text")
     with tempfile.TemporaryDirectory(prefix="zoo-") as root:
         try:
             return trio.run(play, name, Path(root))

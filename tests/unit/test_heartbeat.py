@@ -45,7 +45,7 @@ class Notes(Journal):
         bound.lines, bound.fields = self.lines, self.fields | fields
         return bound
 
-    def note(self, kind: str, sentence: str, *, level: str = "info", **fields: Any) -> None:
+    def note(self, kind: str, sentence: str, *, level: str | None = None, **fields: Any) -> None:
         self.lines.append((kind, sentence, self.fields | fields))
 
     def kinds(self) -> list[str]:
