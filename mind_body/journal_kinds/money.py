@@ -111,6 +111,13 @@ MONEY: Mapping[str, Kind] = {
         "Calls are allowed again.",
         NOTHING,
     ),
+    "ledger.pruned": Kind(
+        "45f2ca0526a640f5f1e54e78e98d4a19",
+        "info",
+        "Old calls were deleted from the ledger.",
+        "They are older than thirteen months; `mind spend` does not know them any more.",
+        NOTHING,
+    ),
     "lease.started": Kind(
         "07916eb5b722089e484ffcb0c6276438",
         "notice",

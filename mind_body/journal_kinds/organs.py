@@ -54,6 +54,20 @@ ORGANS: Mapping[str, Kind] = {
         "Nobody is woken before it runs again; what waits is kept.",
         NOTHING,
     ),
+    "host.changed": Kind(
+        "ae9349aa8f435b41f39db8af270a0c47",
+        "notice",
+        "The host's configuration was changed.",
+        "It counts from now on, for every Mind.",
+        NOTHING,
+    ),
+    "host.fault": Kind(
+        "5a17fefd75814b9f1ff7e59bcf06165c",
+        "error",
+        "The host's configuration cannot be used.",
+        "What held before holds on; no change of that file counts before it is mended.",
+        "Do what the line says: a key or a value of config.toml.",
+    ),
     "mind.fault": Kind(
         "789d34f2f5912b8d7728ce76e12102a9",
         "error",

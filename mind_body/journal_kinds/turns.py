@@ -145,6 +145,13 @@ TURNS: Mapping[str, Kind] = {
         "The first answer counts.",
         NOTHING,
     ),
+    "question.over": Kind(
+        "273e9b38a33085927a09fd339e498a60",
+        "notice",
+        "A question was open for too long.",
+        "It was about a day or a month that is over now; it is open no more, and nothing waits for it.",
+        NOTHING,
+    ),
     "question.room-made": Kind(
         "7c21c666e7601124e21bb67b3cd9fe38",
         "notice",
