@@ -46,7 +46,7 @@ def test_nothing_is_explained_that_nobody_notes() -> None:
     assert KINDS.keys() - FOUND.kinds == set()
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", sorted(KINDS))
 def test_a_message_id_is_made_from_its_kind_and_never_changes(name: str) -> None:
     assert KINDS[name].message_id == make_message_id(name)
     assert re.fullmatch(r"[0-9a-f]{32}", KINDS[name].message_id)
@@ -62,7 +62,7 @@ def test_no_two_kinds_share_a_message_id_or_what_they_say() -> None:
     assert len({kind.what for kind in KINDS.values()}) == len(KINDS)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", sorted(KINDS))
 def test_a_kind_says_in_sentences_what_happened_what_it_means_and_what_to_do(name: str) -> None:
     assert re.fullmatch(r"[a-z]+\.[a-z-]+", name)
     for words in _words(KINDS[name]):
@@ -74,7 +74,7 @@ def test_a_kind_says_in_sentences_what_happened_what_it_means_and_what_to_do(nam
     assert len(KINDS[name].what) <= 100
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", sorted(KINDS))
 def test_who_must_act_is_told_how(name: str) -> None:
     kind = KINDS[name]
     if kind.level == "error":
@@ -83,7 +83,7 @@ def test_who_must_act_is_told_how(name: str) -> None:
         assert kind.act == "Nothing." or kind.act.startswith("At warning")
 
 
-@pytest.mark.parametrize("name", [name for name, levels in LEVELS.items() if len(levels) == 1])
+@pytest.mark.parametrize("name", sorted(name for name, levels in LEVELS.items() if len(levels) == 1))
 def test_the_table_has_the_level_that_a_kind_is_noted_at(name: str) -> None:
     (level,) = LEVELS[name]
     if level not in {NOT_GIVEN, COMPUTED}:
