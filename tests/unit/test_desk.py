@@ -457,7 +457,7 @@ def test_each_consequence_is_a_line_and_the_same_one_is_not_told_in_every_breath
         ("credential.lent", "info"),
         ("call.reserved", "debug"),
         ("call.settled", "debug"),
-        ("call.refused", "info"),
+        ("call.refused", "warning"),
     ]
     assert {line["MIND"] for line in lines} == {"ada"}
     bank.now += 60_000
