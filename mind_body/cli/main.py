@@ -13,6 +13,7 @@ import click
 
 from mind_body.config import environment, find_home
 from mind_body.errors import EXIT_FAILED, MindBodyError
+from mind_body.host.journal_native import reads_stderr
 
 _CLI = "mind_body.cli"
 VERBS: dict[str, tuple[str, str, str]] = {
@@ -68,7 +69,8 @@ class Verbs(click.Group):
             if failure is None:
                 raise
             sentence, code = failure
-            click.echo(f"mind: {sentence}", err=True)
+            mark = "<3>" if reads_stderr(environment) else ""  # sd-daemon(3): to the journal it is an error
+            click.echo(f"{mark}mind: {sentence}", err=True)
             ctx.exit(code)
 
 

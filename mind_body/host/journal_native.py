@@ -32,19 +32,24 @@ _TOO_LARGE = (errno.EMSGSIZE, errno.ENOBUFS)
 
 
 def find_journal(environment: Mapping[str, str], stderr: int = 2) -> "NativeJournal | None":
-    """The journal, exactly where it is what reads our stderr; None elsewhere.
+    """The journal, exactly where it is what reads our stderr; None elsewhere."""
+    return NativeJournal(stderr=stderr) if reads_stderr(environment, stderr) else None
+
+
+def reads_stderr(environment: Mapping[str, str], stderr: int = 2) -> bool:
+    """Whether the journal does.
 
     JOURNAL_STREAM has the device and the inode of the stream that systemd made (systemd.exec(5)). That it is set says nothing by
     itself: whoever started us may have put something else in the stream's place.
     """
     device, _, inode = environment.get("JOURNAL_STREAM", "").partition(":")
     if not (device.isdecimal() and inode.isdecimal()):
-        return None
+        return False
     try:
         found = os.fstat(stderr)
     except OSError:
-        return None
-    return NativeJournal(stderr=stderr) if (found.st_dev, found.st_ino) == (int(device), int(inode)) else None
+        return False
+    return (found.st_dev, found.st_ino) == (int(device), int(inode))
 
 
 class NativeJournal:
