@@ -14,6 +14,7 @@ from mind_body.host.limits import raise_descriptor_limit
 from mind_body.host.poke import send_poke
 from mind_body.host.post import Post, open_post
 from mind_body.matrix.client import MatrixClient
+from mind_body.mouth.nudge import Nudge
 from mind_body.mouth.served import Served
 from mind_body.mouth.standing import render_status
 from mind_body.settings import HostConfig
@@ -22,6 +23,9 @@ SPACING_MAX_S = 0.1
 """Between two rounds at most; it grows with what a round takes, so that a storm of pokes costs at most a third of a core."""
 AGAIN_S = 0.1
 """How soon a brake that has not quite taken hold is looked at again."""
+
+TELL_S = 1.0
+"""Between two signs of life to the manager."""
 
 Mark = tuple[int, int, int] | None
 
@@ -36,7 +40,7 @@ class Mouth:
         self._settled: dict[str, tuple[Mark, ...]] = {}
         self._control: dict[str, tuple[Mark, ...]] = {}
         self._refused_poke: str | None = None
-        self._fed_at = 0.0
+        self._progressed = Nudge()
 
     async def run(self, nursery: trio.Nursery) -> None:
         """Until cancelled. READY when every Mind's loops have started."""
@@ -44,6 +48,7 @@ class Mouth:
         for served in list(self._served.values()):
             await served.started.wait()
         self._post.notify.ready(self._say_status())
+        nursery.start_soon(self._keep_telling)
         self._post.journal.note("mouth.started", f"The mouth hears and speaks for {len(self._served)} Minds.")
         thorough = True
         while True:
@@ -100,11 +105,16 @@ class Mouth:
         self._refused_poke = refused
 
     def _progress(self) -> None:
-        now = trio.current_time()
-        if now - self._fed_at >= 1.0:
-            self._fed_at = now
-            self._post.notify.progress()
-            self._post.notify.status(self._say_status())
+        self._progressed.set()
+
+    async def _keep_telling(self) -> None:
+        """The manager, of every progress, once a second: a thousand Minds make some at any instant."""
+        while True:
+            if await self._progressed.wait(self._post.look_s):
+                self._progressed.clear()
+                self._post.notify.progress()
+                self._post.notify.status(self._say_status())
+            await trio.sleep(TELL_S)
 
 
 async def run(home: Home) -> int:

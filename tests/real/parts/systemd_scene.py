@@ -5,6 +5,7 @@ The bed serves many scenes, one after the other: each has Minds of its own, and 
 
 import json
 import tomllib
+from collections.abc import Sequence
 from typing import Any
 
 from tests.real.parts.chat_api import ChatApi
@@ -12,10 +13,18 @@ from tests.real.parts.person import Person
 from tests.real.parts.scene import _toml, wait_until
 from tests.real.parts.synapse import Homeserver
 from tests.real.parts.systemd_bed import Bed
-from tests.real.parts.systemd_product import Product
+from tests.real.parts.systemd_product import PYTHON, Product
 
 PASSWORD = "her long password"
 QUICK = {"persona": {"linger_s": 2.0, "debounce_s": 0.0, "debounce_max_s": 0.5}}
+MAKE_MANY = """
+import json, sys
+from mind_body.cli.create import NewMind, create_mind
+from mind_body.config import find_home
+for one in json.load(sys.stdin):
+    secrets = {"matrix-password": sys.argv[1]}
+    create_mind(find_home(None), NewMind(one["name"], one["values"], secrets, released=True, by="a scene"), "2026-11-30T00:00:00Z")
+"""
 STARTING = "7d4958e842da4a758f6c1cdc7b36dcc5"
 """SD_MESSAGE_UNIT_STARTING (sd-messages.h)."""
 DAEMONS = ("mind-mouth.service", "mind-heartbeat.service", "mind-lease.service")
@@ -52,16 +61,29 @@ class Household:
         self.set(name, **{table: {**QUICK.get(table, {}), **tables.get(table, {})} for table in (*QUICK, *tables)})
         return account.user_id
 
+    def new_many(self, names: Sequence[str], **tables: dict[str, Any]) -> dict[str, str]:
+        """Many at once, as `mind new` makes each of them; name → user id."""
+        users = {name: self.homeserver.register(self.homeserver.unique(name), PASSWORD).user_id for name in names}
+        model = {"provider": "openai", "base_url": self.api.base_url, "model": "scripted"}
+        values = {"model": model, **QUICK, **tables}
+        plans = [
+            {"name": name, "values": {"matrix": {"homeserver": self.homeserver.base_url, "user": user}, **values}}
+            for name, user in users.items()
+        ]
+        self.bed.run(PYTHON, "-c", MAKE_MANY, PASSWORD, text=json.dumps(plans), timeout_s=600)
+        self._minds += names
+        return users
+
     def set(self, name: str, /, **tables: dict[str, Any]) -> None:
         """Change settings of hers."""
         path = self.bed.path(f"/etc/mind/minds/{name}.toml")
         values = tomllib.loads(path.read_text())
         path.write_text(_toml({table: {**values.get(table, {}), **tables.get(table, {})} for table in (*values, *tables)}))
 
-    def enable(self, name: str) -> None:
+    def enable(self, *names: str) -> None:
         """As `mind new` does it by itself: who has the credentials is started anew."""
         self.bed.systemctl("try-restart", "mind-mouth.service", "mind-lease.service")
-        self.bed.systemctl("enable", "--now", f"mind@{name}.target")
+        self.bed.systemctl("enable", "--now", *(f"mind@{name}.target" for name in names), timeout_s=300)
         for daemon in DAEMONS:
             self.bed.wait_state(daemon)
 
