@@ -35,18 +35,18 @@ def status(home: Home, names: tuple[str, ...], as_json: bool) -> None:
     Under systemd what runs is what systemd says; without it, the locks that organs hold.
 
     \b
-    JSON: {home, run_dir, systemd (null where it does not carry these Minds, or {fault (null, or why it does not answer: then the
-        locks are what is known), units {by name: {active, sub, status (what it says of itself), result, exit_status (or null)}}}),
-        minds: [{
+    JSON: {home, run_dir, systemd {fault, units {active, sub, status, result, exit_status}} (null where systemd does not carry these
+        Minds; fault: null, or why it does not answer, and then the locks are what is known; units: by name, as systemctl has them,
+        status: what it says of itself), minds: [{
         name, brake ("held" or "released"), reason (why it is held), live_run (null, or {id, kind, cause, reason, opened_at, held}),
         self_run (the same of her Self), waiting_work (work that waits for a run, or for a confirmation),
         pending (mail that no turn has closed), unsent (said, not yet in the room), prefix_tokens and ceiling_tokens (of the session
         used last), spend_today_micro_usd and spend_month_micro_usd (by her own record, in the host's day and month),
         day_cap_micro_usd and month_cap_micro_usd (what she may spend in them), open_questions (how many only an operator can
         answer), spent_places [{room, thread}] (where she answers no bots until a person speaks; thread null: all of the room),
-        units {mouth, heartbeat, lease, persona, self: "running", "idle" or "stopped"; under systemd also "starting", "restarting",
-        "stopping", "failed"}, last_reason (why she does nothing now, or how her newest run ended), last_at (when that ended, or
-        null), pauses [{cause, until, reason}], encrypted_rooms (rooms she is in and cannot read), heard_until (when the
+        units {mouth, heartbeat, lease, persona, self} (each "running", "idle" or "stopped"; under systemd also "starting",
+        "restarting", "stopping", "failed"), last_reason (why she does nothing now, or how her newest run ended), last_at (when that
+        ended, or null), pauses [{cause, until, reason}], encrypted_rooms (rooms she is in and cannot read), heard_until (when the
         homeserver's newest answer was stored, or null), fault (null, or why not readable)}]}
     """
     host, found = _read_host(home), find_minds(home, names)

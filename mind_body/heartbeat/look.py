@@ -162,7 +162,8 @@ class Heartbeat:
     def render_status(self) -> str:
         live = sum(w.live for w in self._watched.values())
         faulty = sum(w.fault is not None for w in self._watched.values())
-        return f"{len(self._watched)} Minds, {live} awake" + (f", {faulty} with a fault" if faulty else "")
+        minds = "1 Mind" if len(self._watched) == 1 else f"{len(self._watched)} Minds"
+        return f"{minds}, {live} awake" + (f", {faulty} with a fault" if faulty else "")
 
     def close(self) -> None:
         for watched in self._watched.values():

@@ -8,6 +8,7 @@ import click
 import pytest
 
 from mind_body import errors
+from mind_body.cli.install_shapes import ACCOUNTS
 from mind_body.cli.main import VERBS
 from mind_body.crash import POINTS
 from mind_body.journal_kinds.table import KINDS
@@ -17,7 +18,8 @@ from mind_body.settings import HostConfig, MindConfig, Settings
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
 WORDS = {page: page.read_text() for page in PAGES}
-OPERATING = WORDS[ROOT / "docs" / "operating.md"]
+OPERATING, SYSTEMD = (WORDS[ROOT / "docs" / name] for name in ("operating.md", "systemd.md"))
+UNITS = {".service", ".socket", ".target", ".slice"}
 KIND = re.compile(r"[a-z]+\.[a-z-]+")
 
 
@@ -68,6 +70,35 @@ def test_every_probe_and_unit_is_described(folder: str) -> None:
     told = (ROOT / folder / "README.md").read_text()
     for path in (ROOT / folder).iterdir():
         assert path.name in {"README.md", "__pycache__", "__init__.py"} or f"`{path.name}" in told, path.name
+
+
+@pytest.mark.parametrize("unit", sorted(path.name for path in (ROOT / "units").iterdir() if path.suffix in UNITS))
+def test_every_unit_is_told_of_with_what_it_is(unit: str) -> None:
+    rows = [line for line in SYSTEMD.partition("## What runs")[2].partition("\n## ")[0].splitlines() if line.startswith("| `")]
+    assert any(f"`{unit}`" in row.split("|")[1] for row in rows)
+
+
+@pytest.mark.parametrize("user", ACCOUNTS[1:])
+def test_every_user_is_told_of_with_what_it_may(user: str) -> None:
+    rows = SYSTEMD.partition("## Users, files, rights")[2].partition("\n## ")[0].splitlines()
+    assert any(row.startswith(f"| `{user}` |") for row in rows)
+
+
+@pytest.mark.parametrize("unit", sorted(path.name for path in (ROOT / "units").glob("*.service")))
+def test_every_service_has_its_figure_in_the_docs(unit: str) -> None:
+    assert re.search(rf"^\| `{re.escape(unit)}` \| \d\.\d \|$", SYSTEMD, re.MULTILINE)
+
+
+def test_every_setting_that_a_unit_leaves_out_of_what_others_have_is_explained() -> None:
+    """What one service is hardened by, and another is not, has its reason in the table."""
+    texts = [path.read_text() for path in (ROOT / "units").glob("*.service")]
+    keys = [
+        set(re.findall(r"^((?:Private|Protect|Restrict|Proc|MemoryDeny|Lock|System|NoNew)\w+)=", text, re.MULTILINE))
+        for text in texts
+    ]
+    table = SYSTEMD.partition("| left open |")[2].partition("\n\n")[0]
+    for key in set.union(*keys) - set.intersection(*keys):
+        assert f"{key}=" in table or key == "PrivateNetwork", key
 
 
 def test_every_decision_is_in_the_list() -> None:

@@ -331,7 +331,7 @@ async def test_minds_come_and_go_while_it_runs(scene: Scene) -> None:
     scene.home.mind_file("eve").unlink()
     await scene.look(LATER + 1)
     assert "mind.left" in scene.notes.kinds()
-    assert scene.heartbeat.render_status() == "1 Minds, 0 awake"
+    assert scene.heartbeat.render_status() == "1 Mind, 0 awake"
 
 
 @pytest.mark.parametrize("fault", ["corrupt", "missing", "config"])
