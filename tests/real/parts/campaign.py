@@ -15,6 +15,7 @@ import re
 import signal
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,14 @@ class Campaign:
     grace_s = 2.0
 
     def __init__(
-        self, homeserver: Homeserver, api: ChatApi, directory: Path, seed: int = 1, tables: dict[str, Table] | None = None
+        self,
+        homeserver: Homeserver,
+        api: ChatApi,
+        directory: Path,
+        seed: int = 1,
+        tables: dict[str, Table] | None = None,
+        *,
+        scene: Callable[..., Scene] = Scene,
     ) -> None:
         self.random = random.Random(seed)
         self.homeserver = homeserver
@@ -92,8 +100,8 @@ class Campaign:
         self.found = Findings()
         self.most = 0
         """Kills that are asked for."""
-        self.scene = Scene(homeserver, directory, look_s=1.0, start_grace_s=self.grace_s, spend=RICH)
-        self._mark = directory / "crashed"
+        self.scene = scene(homeserver, directory, look_s=1.0, start_grace_s=self.grace_s, spend=RICH)
+        self.settle_s = SETTLE_S * self.scene.patience
         self._numbers = itertools.count(1)
         self._asked: dict[str, list[str]] = {}
         self.bob, self.eve = self.scene.person("bob"), self.scene.person("eve")
@@ -144,8 +152,8 @@ class Campaign:
             for _ in range((TIMELINE_LIMIT + 5) * len(self._rooms)):
                 self.ask()
         self.scene.up(**armed)
-        end = time.monotonic() + 30
-        while not self._mark.exists():
+        end = time.monotonic() + 30 * self.scene.patience
+        while not self.scene.died():
             self.ask()
             assert time.monotonic() < end, f"{point} was not reached; see {self.scene.log}"
             time.sleep(self.random.uniform(0.02, 0.3))
@@ -159,7 +167,7 @@ class Campaign:
             for _ in range(self.random.choice((1, 1, 2, 5))):
                 self.ask()
             time.sleep(self.random.uniform(0.0, 0.6))
-            self._kill(self.random.choice(("mouth", "heartbeat", "persona", "persona", "mouth", "up")))
+            self._kill(self.random.choice(self.scene.victims))
         self._finish_round()
 
     def homeserver_round(self, kills: int) -> None:
@@ -227,16 +235,12 @@ class Campaign:
 
     def _arm(self, point: str) -> dict[str, str]:
         """Variables under which it is died there once."""
-        self._mark.unlink(missing_ok=True)
         nth = f"@{self.random.randint(1, 4)}" if point in self.counted else ""
-        return {"MIND_CRASH_AT": point + nth, "MIND_CRASH_MARK": str(self._mark)}
+        return self.scene.arm(point + nth)
 
     def _kill(self, organ: str) -> None:
         if organ == "up":
-            process, self.scene.process = self.scene.process, None
-            assert process is not None
-            process.kill()
-            process.wait()
+            self.scene.cut()
             self._count("random up")
             self._no_orphans()
             self.scene.up()
@@ -266,9 +270,9 @@ class Campaign:
                 wait_until(
                     f"every question to be heard by {mind}",
                     lambda: self.scene.rows(mind, heard)[0]["n"] >= asked,  # noqa: B023 - asked in this round
-                    SETTLE_S,
+                    self.settle_s,
                 )
-                self.scene.wait_idle(mind, SETTLE_S)
+                self.scene.wait_idle(mind, self.settle_s)
             except AssertionError as error:
                 # Told in the verdict (lost), with what the mind holds, instead of ending the campaign.
                 self.found.wrong.append(f"after {self.found.kills} kills: {error}")
@@ -279,7 +283,7 @@ class Campaign:
 
     def _no_orphans(self) -> None:
         try:
-            wait_until("organs to end", lambda: not self.scene.organs(), 5)
+            wait_until("organs to end", lambda: not self.scene.organs(), 5 * self.scene.patience)
         except AssertionError:
             left = self.scene.organs()
             self.found.orphans += len(left)

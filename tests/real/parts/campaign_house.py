@@ -17,7 +17,7 @@ from typing import Any, Literal, TypeAlias
 
 from mind_body.clock import now_ms
 from mind_body.crash import POINTS
-from tests.real.parts.campaign import LEASING, SETTLE_S, WAKING, Room
+from tests.real.parts.campaign import LEASING, WAKING, Room
 from tests.real.parts.campaign_bills import MODEL, Models, judge_books
 from tests.real.parts.campaign_operator import Operator
 from tests.real.parts.campaign_wakes import count_beats, judge_wakes
@@ -141,8 +141,8 @@ class HouseCampaign(WorkCampaign):
 
     def named_round(self, point: str) -> None:
         with self._day(NEEDS.get(point), self._arm(point)) as day:
-            deadline = time.monotonic() + SETTLE_S
-            while not self._mark.exists():
+            deadline = time.monotonic() + self.settle_s
+            while not self.scene.died():
                 assert time.monotonic() < deadline, f"{point} was not reached; see {self.scene.log}"
                 self._ask_somebody(day)
                 self.operator.answer_questions()
@@ -257,7 +257,7 @@ class HouseCampaign(WorkCampaign):
             return check()
 
         try:
-            wait_until(what, look, SETTLE_S)
+            wait_until(what, look, self.settle_s)
         except AssertionError as error:
             self.found.wrong.append(f"after {self.found.kills} kills: {error}")
 

@@ -8,22 +8,22 @@
    After each round no process of the household may be left, whoever its parent is.
 """
 
-import contextlib
 import json
 import re
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.real.parts.campaign import AT_WORK, SETTLE_S, Campaign, Findings
+from tests.real.parts.campaign import AT_WORK, Campaign, Findings
 from tests.real.parts.chat_api import ChatApi
 from tests.real.parts.chat_api import Request as Asked
 from tests.real.parts.echo import read_mail
 from tests.real.parts.messages_api import Answer, MessagesApi, Prose, Request, call, prefix
 from tests.real.parts.person import Event
-from tests.real.parts.scene import Table, wait_until
+from tests.real.parts.scene import Scene, Table, wait_until
 from tests.real.parts.synapse import Homeserver
 
 _BRIEF = re.compile(r"\| (work|slow|flush) (w\d{5})")
@@ -105,6 +105,8 @@ class WorkCampaign(Campaign):
         directory: Path,
         seed: int = 1,
         tables: dict[str, Table] | None = None,
+        *,
+        scene: Callable[..., Scene] = Scene,
     ) -> None:
         own: dict[str, Table] = {
             "self": {
@@ -116,7 +118,7 @@ class WorkCampaign(Campaign):
             },
             "people": {"operators": ["@bob-*"]},
         }
-        super().__init__(homeserver, api, directory, seed, {**own, **(tables or {})})
+        super().__init__(homeserver, api, directory, seed, {**own, **(tables or {})}, scene=scene)
         self.found: WorkFindings = WorkFindings()
         self.works = works
         self.room = ""
@@ -141,7 +143,7 @@ class WorkCampaign(Campaign):
         number = self.ask_work(NEEDS.get(point, "work"))
         if point == "ear.steer":
             self._note(number)
-        wait_until(f"{point} to be reached", self._mark.exists, SETTLE_S)
+        wait_until(f"{point} to be reached", self.scene.died, self.settle_s)
         self._count(point)
         self._finish_work(number)
         self._end()
@@ -161,9 +163,8 @@ class WorkCampaign(Campaign):
         """The same while the homeserver is away."""
         self.scene.up()
         number = self.ask_work("slow")
-        wait_until(
-            "the run", lambda: self.scene.rows("ada", "SELECT 1 FROM run WHERE kind = 'self_run' AND ended_at IS NULL"), SETTLE_S
-        )
+        live = "SELECT 1 FROM run WHERE kind = 'self_run' AND ended_at IS NULL"
+        wait_until("the run", lambda: self.scene.rows("ada", live), self.settle_s)
         self.homeserver.stop(hard=self.random.random() < 0.5)
         for _ in range(min(kills, 2)):
             time.sleep(self.random.uniform(0.0, 1.0))
@@ -228,7 +229,7 @@ class WorkCampaign(Campaign):
 
     def _note(self, number: str) -> None:
         """A word to the Self that works on it, in its thread."""
-        root = wait_until("the thread", lambda: self._root(number), SETTLE_S)
+        root = wait_until("the thread", lambda: self._root(number), self.settle_s)
         note = f"note n{number[1:]}"
         self.bob.say_in_thread(self.room, root, note)
         self._notes.append(note)
@@ -240,8 +241,8 @@ class WorkCampaign(Campaign):
 
     def _finish_work(self, number: str) -> None:
         try:
-            wait_until(f"{number} to be told", lambda: f"told {number}" in self.bob.texts(self.room, self.her), SETTLE_S)
-            self.scene.wait_idle("ada", SETTLE_S)
+            wait_until(f"{number} to be told", lambda: f"told {number}" in self.bob.texts(self.room, self.her), self.settle_s)
+            self.scene.wait_idle("ada", self.settle_s)
         except AssertionError as error:
             # Told in the verdict, with what the mind holds, instead of ending the campaign.
             self.found.wrong.append(f"after {self.found.kills} kills: {error}")
@@ -249,20 +250,11 @@ class WorkCampaign(Campaign):
     def _no_orphans(self) -> None:
         super()._no_orphans()
         try:
-            wait_until("children to end", lambda: not self._left(), 5)
+            wait_until("children to end", lambda: not self.scene.left(), 5 * self.scene.patience)
         except AssertionError:
-            left = self._left()
+            left = self.scene.left()
             self.found.orphans += len(left)
             self.found.wrong += [f"left: {line}" for line in left]
-
-    def _left(self) -> list[str]:
-        """Whatever has this household's directories in its command line or among its mounts."""
-        mine, found = str(self.scene.directory), []
-        for entry in Path("/proc").iterdir():
-            with contextlib.suppress(OSError):
-                if entry.name.isdigit() and mine in (entry / "mountinfo").read_text():
-                    found.append((entry / "cmdline").read_text().replace("\0", " ")[:100])
-        return found
 
 
 def _root_of(event: Event) -> str | None:

@@ -32,6 +32,11 @@ Table = dict[str, Any]
 class Scene:
     """One home. Not started until `up()`."""
 
+    patience = 1.0
+    """How many times as long as usual one waits for anything here."""
+    victims: tuple[str, ...] = ("mouth", "heartbeat", "persona", "persona", "mouth", "up")
+    """What a campaign of talk kills at random; `up` is everything at once (`cut`)."""
+
     def __init__(self, homeserver: Homeserver, directory: Path, **host: Any) -> None:
         self.homeserver = homeserver
         self.directory = directory
@@ -42,8 +47,13 @@ class Scene:
         self.home = find_home(str(directory))
         self.process: subprocess.Popen[bytes] | None = None
         self.log = directory / "up.log"
-        self._names = f"{time.time_ns():x}"[-9:]
+        self._mark = directory / "crashed"
+        self._name_people()
         self._tables: dict[str, dict[str, Table]] = {}
+
+    def _name_people(self) -> None:
+        """Their names are this scene's alone: a homeserver serves many."""
+        self._names = f"{time.time_ns():x}"[-9:]
 
     # -- who is there ------------------------------------------------------------------------------------------------
 
@@ -124,6 +134,22 @@ class Scene:
         wait_until("every organ to be gone", lambda: not self.organs(), deadline_s)
         return code
 
+    def cut(self) -> None:
+        """All of it at one instant; it is not started again."""
+        process, self.process = self.process, None
+        assert process is not None
+        process.kill()
+        process.wait()
+
+    def arm(self, point: str) -> dict[str, str]:
+        """The variables under which it is died there once."""
+        self._mark.unlink(missing_ok=True)
+        return {"MIND_CRASH_AT": point, "MIND_CRASH_MARK": str(self._mark)}
+
+    def died(self) -> bool:
+        """At the point that was armed last."""
+        return self._mark.exists()
+
     def organs(self) -> dict[int, str]:
         """pid → command line of every organ process of this home, found by its own --home argument."""
         found = {}
@@ -135,6 +161,15 @@ class Scene:
                     continue
                 if str(self.directory) in argv and "organ" in argv and "-c" not in argv:
                     found[int(entry.name)] = " ".join(argv)
+        return found
+
+    def left(self) -> list[str]:
+        """Whatever has this household's directories among its mounts, where nothing should be left of it."""
+        mine, found = str(self.directory), []
+        for entry in Path("/proc").iterdir():
+            with contextlib.suppress(OSError):
+                if entry.name.isdigit() and mine in (entry / "mountinfo").read_text():
+                    found.append((entry / "cmdline").read_text().replace("\0", " ")[:100])
         return found
 
     def organ_pid(self, organ: str) -> int | None:
