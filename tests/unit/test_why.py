@@ -102,7 +102,10 @@ def work(tx: Transaction, asked_by: str = OPERATOR, campaign: str | None = None)
 
 # -- the same as the heartbeat ----------------------------------------------------------------------------------------------
 
-PAUSES = st.sampled_from(["limited", "authentication", "payment", "spend", "budget", "self-limited", "self-fault", "network"])
+PAUSES = st.sampled_from(
+    ["limited", "authentication", "payment", "spend", "budget", "self-limited", "self-fault", "network"]
+    + [f"spend:room:{ROOM}", f"self-spend:room:{ROOM}"]
+)
 
 
 @settings(max_examples=120)
@@ -208,6 +211,19 @@ def test_a_release_that_the_heartbeat_has_not_seen_counts_as_mended(scene: Scene
         set_pause(tx, Pause("payment", NOW + HOUR, "HTTP 402", since=NOW - 1))
     assert scene.topic("mail").state == "now"
     assert scene.beats()[0]["persona"] is not None
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_conversation_that_has_cost_what_it_may_is_told_apart(scene: Scene, seen: bool) -> None:
+    if seen:
+        scene.beats(NOW - HOUR)
+    with scene.write() as tx:
+        builders.insert_heard(tx, ROOM, at=NOW - 10_000)
+        set_pause(tx, Pause(f"spend:room:{ROOM}", NOW + HOUR, "its cap", since=NOW - 1))
+    topic = scene.topic("mail")
+    assert topic.state == ("rests" if seen else "now"), "a release that nobody has seen tries it anew"
+    assert ("brings no turn: by @bob:example.org" in "".join(topic.because)) == seen
+    assert (scene.beats()[0]["persona"] is None) == seen
 
 
 def test_quiet_hours_hold_back_everyone_but_operators(tmp_path: Path) -> None:
