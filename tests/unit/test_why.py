@@ -18,7 +18,7 @@ from mind_body.cli.reasons import Explained, Topic, explain
 from mind_body.cli.why_facts import Eyes
 from mind_body.clock import now_ms
 from mind_body.config import read_host_config, read_mind_config
-from mind_body.control.govern import window_of
+from mind_body.control.govern import HOSTS, window_of
 from mind_body.heartbeat.claim import Claim
 from mind_body.heartbeat.launch import NEVER_SOONER_MS
 from mind_body.heartbeat.look import Heartbeat
@@ -209,6 +209,16 @@ def test_a_release_that_the_heartbeat_has_not_seen_counts_as_mended(scene: Scene
         set_pause(tx, Pause("payment", NOW + HOUR, "HTTP 402", since=NOW - 1))
     assert scene.topic("mail").state == "now"
     assert scene.beats()[0]["persona"] is not None
+
+
+def test_a_cap_of_the_host_is_told_with_what_alone_lifts_it(scene: Scene) -> None:
+    scene.beats(NOW - HOUR)
+    with scene.write() as tx:
+        builders.insert_heard(tx, ROOM, at=NOW - 10_000)
+        set_pause(tx, Pause("spend", NOW + HOUR, f"$50.00 of the $50.00 that {HOSTS} in a day", since=NOW - 1))
+    (because,) = scene.topic("mail").because
+    assert because.endswith("Sooner, when you raise [spend] of the host: nobody is asked about it.")
+    assert scene.beats()[0]["persona"] is None
 
 
 @pytest.mark.parametrize("seen", [True, False])
