@@ -139,9 +139,8 @@ def test_an_error_inside_a_200_is_an_error() -> None:
 
 
 def test_what_was_counted_for_an_answer_without_a_choice_is_paid() -> None:
-    counted = parse_answer(
-        200, {}, json.dumps({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}).encode(), NOW
-    )
+    body = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}
+    counted = parse_answer(200, {}, json.dumps(body).encode(), NOW)
     assert isinstance(counted.outcome, Failed)
     assert counted.usage == Usage(uncached=9, output=4)
 
