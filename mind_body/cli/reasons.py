@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from mind_body.cli.render import render_wait, render_when
 from mind_body.control.effective import Control, Held, Released
-from mind_body.control.govern import MENDABLE, Ask, Cause, House, Skip, find_skips, spacing_ms
+from mind_body.control.govern import HOSTS, MENDABLE, Ask, Cause, House, Skip, find_skips, spacing_ms
 from mind_body.control.loops import TurnedAway
 from mind_body.control.people import is_operator
 from mind_body.heartbeat.claim import Decision as Claimed
@@ -202,7 +202,9 @@ def _skip(known: Known, skip: Skip) -> str:
     mend = ""
     if skip.kind == "paused" and skip.cause in MENDABLE:
         mend = " Sooner, when you mend it: her file, her key, the dial, or a release."
-    if skip.kind == "spend" or skip.cause == "spend":
+    if skip.cause == "spend" and HOSTS in skip.reason:
+        mend = " Sooner, when you raise [spend] of the host: nobody is asked about it."
+    elif skip.kind == "spend" or skip.cause == "spend":
         mend = f" Sooner, when an operator allows it once more (`mind questions {known.name}`)."
     return f"{skip.reason[0].upper()}{skip.reason[1:]}; over {known.when(skip.look_again_at)}.{mend}"
 

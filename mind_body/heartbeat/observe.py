@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from mind_body.clock import next_day
-from mind_body.control.effective import Control
+from mind_body.control.effective import Control, Released
 from mind_body.control.govern import Skip, find_apart, window_of
 from mind_body.control.loops import HOME_SPENT, Budget, Sifted, TurnedAway, is_spent, sift_mail
 from mind_body.heartbeat.house import read_house
@@ -74,7 +74,9 @@ class Observer:
         standing = read_standing(tx, KIND, window)
         paused = bool(standing.pauses or standing.apart)
         house = read_house(self.home, self.name, KIND, config, self.host, paused=paused)
-        held = find_apart(standing, house, now)
+        acked = is_acked(tx, "heartbeat", control)
+        # What an operator has just said "try now" to is forgotten by whoever acts on this.
+        held = find_apart(standing, house, now) if acked or not isinstance(control, Released) else {}
         mail = _read_mail(tx, config, window, held)
         everything = read_wake_facts(tx, mail.sifted.pending, standing, config.persona.home_room)
         facts = _may_speak(tx, _without(everything, held), config)
@@ -96,7 +98,7 @@ class Observer:
             control=control,
             verdict=verdict,
             decision=decision,
-            acked=is_acked(tx, "heartbeat", control),
+            acked=acked,
             turned_away=turned_away,
             unsaid=tuple(one for one in told if read_said(tx, one.row.id) is None),
             question=question if question is not None and read_question(tx, question.id) is None else None,

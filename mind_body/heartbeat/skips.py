@@ -43,6 +43,8 @@ class SkipTeller:
         )
 
     def _tell_turned_away(self, seen: Seen) -> None:
+        if seen.verdict is not None:
+            return  # a run is live: what it turns away is not known, and what was told stays told
         count = sum(one.mail.count for one in seen.turned_away)
         reason = "; ".join(dict.fromkeys(one.reason for one in seen.turned_away))
         told = (_count(count, "brings no turn", "bring no turn"), reason) if count else None

@@ -74,11 +74,13 @@ def parse_answer(status: int, headers: Mapping[str, str], raw: bytes, now: int) 
         return _parse_completion(body)
     said = body.get("error") if body else None
     error: dict[str, Any] = said if isinstance(said, dict) else {"message": said if isinstance(said, str) else ""}
+    # Nothing is charged for a refusal. What a server counted is on its bill, also where there is nothing to read.
+    usage = (_parse_usage(body) if status == 200 and body and not said else None) or Usage()
     if status == 200:
         # Some proxies answer 200 and put the real status into the body.
         status = error["code"] if isinstance(error.get("code"), int) else 500
     outcome = _parse_error(status, headers, error, now)
-    return Parsed(outcome, Usage(), trouble=find_trouble(outcome, status))
+    return Parsed(outcome, usage, trouble=find_trouble(outcome, status))
 
 
 def _messages(plan: SessionPlan, past: Sequence[Exchange], text: str) -> list[dict[str, str]]:

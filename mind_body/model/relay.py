@@ -210,6 +210,8 @@ class Relay:
         metered, broken = relayed.metered, relayed.broken
         if isinstance(broken, Unsent):
             return Passed(call_id, broken=broken.reason, sent=False)
+        if broken is None and relayed.status == 200 and "text/html" in relayed.headers.get("content-type", ""):
+            return Passed(call_id, 200, broken="a page for people answered, and no model", sent=False)
         if broken is None and relayed.status == 200 and not metered.complete and metered.error is None:
             broken = Lost("the answer ended before its end")
         if broken is not None:

@@ -135,6 +135,14 @@ def test_an_error_inside_a_200_is_an_error() -> None:
     body = json.dumps({"error": {"code": 429, "message": "slow down"}}).encode()
     assert isinstance(parse_answer(200, {}, body, NOW).outcome, Limited)
     assert isinstance(parse_answer(200, {}, b"<html>", NOW).outcome, Failed)
+    assert parse_answer(200, {}, b"<html>", NOW).usage == Usage(), "no model's server"
+
+
+def test_what_was_counted_for_an_answer_without_a_choice_is_paid() -> None:
+    body = {"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}}
+    counted = parse_answer(200, {}, json.dumps(body).encode(), NOW)
+    assert isinstance(counted.outcome, Failed)
+    assert counted.usage == Usage(uncached=9, output=4)
 
 
 @given(st.integers(100, 599), st.binary(max_size=60), st.dictionaries(st.just("retry-after"), texts))

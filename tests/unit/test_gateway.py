@@ -1,6 +1,7 @@
 """The gateway, spoken to over loopback by a plain HTTP client, before a scripted Messages API."""
 
 import contextlib
+import http.server
 import json
 import threading
 from collections.abc import AsyncIterator, Iterator
@@ -20,8 +21,9 @@ from mind_body.model.http import open_client
 from mind_body.model.price_file import read_prices
 from mind_body.model.relay import Relay, Upstream
 from mind_body.model.seat import Grant, Seat
-from mind_body.model.session import Usage
+from mind_body.model.session import Failed, Usage
 from mind_body.model.spend import Declined, Reserved, Trouble
+from mind_body.model.trouble import judge_passed
 from tests.fakes import RecordingPurse, lend, lend_nothing
 from tests.real.parts.messages_api import (
     Answer,
@@ -263,6 +265,27 @@ async def test_an_answer_that_breaks_off_is_seen_to_break_off_and_counts_whole(a
     assert passed.broken is not None
     assert passed.cost_micro_usd == bed.purse.reserved["c1"]
     assert bed.purse.settled == {}
+
+
+async def test_a_wrong_address_that_answers_with_a_page_fills_no_cap() -> None:
+    class Pages(http.server.BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            self.send_header("content-type", "text/html; charset=utf-8")
+            self.end_headers()
+            self.wfile.write(b"<html>Welcome!</html>")
+
+    server = http.server.HTTPServer(("127.0.0.1", 0), Pages)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        async with opened(f"http://127.0.0.1:{server.server_address[1]}") as bed:
+            grant = bed.grant(whole_run=True)
+            await bed.ask()
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert bed.purse.settled == {"c1": (Usage(), 0)}
+    assert isinstance(judge_passed(grant.passed[0], now_ms()), Failed)
 
 
 async def test_a_server_that_is_not_there_costs_nothing() -> None:

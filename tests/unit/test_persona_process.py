@@ -167,7 +167,7 @@ def test_a_run_for_which_the_days_cap_is_reached_makes_no_call_and_says_why(make
     stage = scene.stage
     seqs = stage.hear("hello")
     with stage.mind.write() as tx:
-        insert_run(tx, id="work", kind="self_run", ended_at=now_ms(), cost_micro_usd=500_000)
+        insert_run(tx, id="work", kind="self_run", opened_at=now_ms(), ended_at=now_ms(), cost_micro_usd=500_000)
     run = scene.open_run()
     assert scene.start().wait(DEADLINE_S) == 0
     assert (stage.run(run).outcome, stage.pending(), scene.asks(), stage.said()) == ("spend", seqs, [], [])

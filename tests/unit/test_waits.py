@@ -407,3 +407,21 @@ async def test_a_release_tries_a_conversations_cap_anew(stage: Stage) -> None:
     release(stage.home, "ada", heat=0.5)
     await stage.look(NOW + 5000)
     assert stage.awake() == ["ada"]
+
+
+async def test_what_is_turned_away_is_one_line_however_many_runs_come_and_go_beside_it(stage: Stage) -> None:
+    await stage.look(NOW)
+    stage.pause("ada", f"spend:room:{ROOM}", MIDNIGHT, since=NOW)
+    stage.hear("ada", NOW)
+    for step in range(1, 5):
+        now = NOW + step * 10_000
+        stage.hear("ada", now - 6000, room_id=OTHER)
+        await stage.look(now)
+        lock = take_hold(stage.home.lock_file("persona", "ada"), "her")
+        assert lock is not None
+        stage.begin("ada", now)
+        await stage.look(now + 1)
+        stage.answered("ada", now + 2)
+        lock.release()
+        await stage.look(now + 3)
+    assert sum("brings no turn" in sentence for _, sentence, _ in stage.notes.lines) == 1

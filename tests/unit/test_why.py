@@ -18,7 +18,7 @@ from mind_body.cli.reasons import Explained, Topic, explain
 from mind_body.cli.why_facts import Eyes
 from mind_body.clock import now_ms
 from mind_body.config import read_host_config, read_mind_config
-from mind_body.control.govern import window_of
+from mind_body.control.govern import HOSTS, window_of
 from mind_body.heartbeat.claim import Claim
 from mind_body.heartbeat.launch import NEVER_SOONER_MS
 from mind_body.heartbeat.look import Heartbeat
@@ -102,7 +102,8 @@ def work(tx: Transaction, asked_by: str = OPERATOR, campaign: str | None = None)
 
 # -- the same as the heartbeat ----------------------------------------------------------------------------------------------
 
-PAUSES = st.sampled_from(["limited", "authentication", "payment", "spend", "budget", "self-limited", "self-fault", "network"])
+WHOLE = ("limited", "authentication", "payment", "spend", "budget", "self-limited", "self-fault", "network")
+PAUSES = st.sampled_from([*WHOLE, f"spend:room:{ROOM}", f"self-spend:room:{ROOM}"])
 
 
 @settings(max_examples=120)
@@ -208,6 +209,29 @@ def test_a_release_that_the_heartbeat_has_not_seen_counts_as_mended(scene: Scene
         set_pause(tx, Pause("payment", NOW + HOUR, "HTTP 402", since=NOW - 1))
     assert scene.topic("mail").state == "now"
     assert scene.beats()[0]["persona"] is not None
+
+
+def test_a_cap_of_the_host_is_told_with_what_alone_lifts_it(scene: Scene) -> None:
+    scene.beats(NOW - HOUR)
+    with scene.write() as tx:
+        builders.insert_heard(tx, ROOM, at=NOW - 10_000)
+        set_pause(tx, Pause("spend", NOW + HOUR, f"$50.00 of the $50.00 that {HOSTS} in a day", since=NOW - 1))
+    (because,) = scene.topic("mail").because
+    assert because.endswith("Sooner, when you raise [spend] of the host: nobody is asked about it.")
+    assert scene.beats()[0]["persona"] is None
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_conversation_that_has_cost_what_it_may_is_told_apart(scene: Scene, seen: bool) -> None:
+    if seen:
+        scene.beats(NOW - HOUR)
+    with scene.write() as tx:
+        builders.insert_heard(tx, ROOM, at=NOW - 10_000)
+        set_pause(tx, Pause(f"spend:room:{ROOM}", NOW + HOUR, "its cap", since=NOW - 1))
+    topic = scene.topic("mail")
+    assert topic.state == ("rests" if seen else "now"), "a release that nobody has seen tries it anew"
+    assert ("brings no turn: by @bob:example.org" in "".join(topic.because)) == seen
+    assert (scene.beats()[0]["persona"] is None) == seen
 
 
 def test_quiet_hours_hold_back_everyone_but_operators(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class Company:
         """The journal's lines of a kind, about her or about anybody."""
         return [line for line in read_lines(self.scene) if line.get("kind") == kind and name in {None, line.get("MIND")}]
 
-    def wait_settled(self, deadline_s: float = 90.0) -> None:
+    def wait_settled(self, deadline_s: float = 180.0) -> None:
         """Until all Minds have heard all that was said, nobody has anything left to do, and nothing was said meanwhile."""
         wait_until("everybody to have come to rest", self._is_settled, deadline_s)
 

@@ -23,7 +23,7 @@ from mind_body.mind.store import open_mind
 from tests.real.parts.person import Person
 from tests.real.parts.synapse import Homeserver
 
-QUICK = {"look_s": 1.0, "start_grace_s": 3.0, "restart_min_s": 0.1, "restart_max_s": 1.0}
+QUICK = {"look_s": 1.0, "start_grace_s": 8.0, "restart_min_s": 0.1, "restart_max_s": 1.0}
 """Host settings under which a scene does not wait for the real grace."""
 
 Table = dict[str, Any]
