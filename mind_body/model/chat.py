@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
+from mind_body.model.ceiling import count_tokens
 from mind_body.model.limits import LIMIT_WAIT_MS, read_again_at
 from mind_body.model.session import (
     FAULT_WAIT_MS,
@@ -29,8 +30,6 @@ from mind_body.model.session import (
 from mind_body.model.spend import Trouble
 from mind_body.model.trouble import find_trouble
 
-BYTES_PER_TOKEN_MIN = 3
-"""A request of n bytes is reserved as n/3 tokens; natural text has 4 and more to a token."""
 TOKENS_MAX = 1_000_000_000
 """A figure beyond this is nonsense and counts as none."""
 _TOO_LONG = ("context_length_exceeded", "exceed_context_size_error", "maximum context length", "context size")
@@ -64,7 +63,7 @@ def render_request(plan: SessionPlan, past: Sequence[Exchange], text: str, optio
 
 def count_ceiling(request: bytes, output_cap: int) -> Usage:
     """The most that a request may come to, for its reservation."""
-    return Usage(uncached=len(request) // BYTES_PER_TOKEN_MIN + 1, output=output_cap)
+    return Usage(uncached=count_tokens([request]) + 1, output=output_cap)
 
 
 def parse_answer(status: int, headers: Mapping[str, str], raw: bytes, now: int) -> Parsed:

@@ -12,17 +12,16 @@
 
 import hmac
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from mind_body.model.ceiling import count_tokens
 from mind_body.model.meter import Metered
 from mind_body.model.session import Usage
 from mind_body.model.spend import Declined
 
 MESSAGES, COUNT = "/v1/messages", "/v1/messages/count_tokens"
-BYTES_PER_TOKEN = 3
-"""As in model/chat.py: natural text has 4 and more."""
 TTL_5M_MS, TTL_1H_MS = 300_000, 3_600_000
 """Counted from the start of the request that wrote or read the entry (wire.md §6)."""
 OUTPUT_UNTOLD = 32_000
@@ -151,11 +150,15 @@ def count_ceiling(body: dict[str, Any], raw: bytes, before: Sequence[str], after
     """What this request may come to. `before` and `after` are canonical blocks; `age_ms` since the last answered one began."""
     hour = _wants_hour(body)
     warm = age_ms is not None and age_ms < (TTL_1H_MS if hour else TTL_5M_MS)
-    known = _bytes(before) if warm and list(after[: len(before)]) == list(before) else 0
-    fresh = max(len(raw) - known, 0) // BYTES_PER_TOKEN + 1
+    known = (
+        count_tokens(block.encode("utf-8", "replace") for block in before)
+        if warm and list(after[: len(before)]) == list(before)
+        else 0
+    )
+    fresh = max(count_tokens([raw]) - known, 0) + 1
     told = body.get("max_tokens")
     return Usage(
-        cache_read=known // BYTES_PER_TOKEN,
+        cache_read=known,
         cache_write_5m=0 if hour else fresh,
         cache_write_1h=fresh if hour else 0,
         output=told if isinstance(told, int) and told > 0 else OUTPUT_UNTOLD,
@@ -170,7 +173,3 @@ def _wants_hour(body: dict[str, Any]) -> bool:
 def _ttl(block: Any) -> Any:
     mark = block.get("cache_control") if isinstance(block, dict) else None
     return mark.get("ttl") if isinstance(mark, dict) else None
-
-
-def _bytes(blocks: Iterable[str]) -> int:
-    return sum(len(block.encode("utf-8", "replace")) for block in blocks)

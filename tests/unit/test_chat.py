@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind_body.model.ceiling import count_tokens
 from mind_body.model.chat import parse_answer, render_request
 from mind_body.model.grammar import SENTENCES, render_say_grammar
 from mind_body.model.local import OUTPUT_CAP, _count_threads
@@ -200,3 +201,10 @@ def test_a_model_spoken_to_by_grammar_is_not_given_the_schema_too() -> None:
     body = json.loads(render_request(plan(), (), "hi", {"grammar": "root ::= .."}))
     assert "response_format" not in body
     assert "response_format" in json.loads(render_request(plan(), (), "hi", {}))
+
+
+def test_what_is_not_ascii_is_reserved_as_a_token_for_each_byte() -> None:
+    plain, faces = count_tokens([b"word " * 60]), count_tokens(["\N{GRINNING FACE}".encode() * 75])
+    assert plain == 100
+    assert faces == 300
+    assert count_tokens([b"abc", "\N{GRINNING FACE}".encode()]) == 5
