@@ -1,7 +1,7 @@
 """Rule: how many tokens some text comes to at most, for the reservation of the call that sends it.
 
-Natural text has four bytes and more to a token, and three are counted. Outside ASCII each byte counts as one: an emoji of four bytes
-can be three tokens or four.
+Natural text has four bytes and more to a token, and three are counted. Outside ASCII each byte counts as one: an emoji of four
+bytes can be three tokens or four.
 """
 
 from collections.abc import Iterable
