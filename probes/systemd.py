@@ -44,9 +44,9 @@ REST_S = 3.0
 def start_everything(household: Household, names: list[str]) -> tuple[float, float]:
     """As a host that boots: until every unit is active, and until every Mind's /sync is answered. Seconds."""
     bed, targets = household.bed, [f"mind@{name}.target" for name in names]
-    bed.systemctl("stop", "mind.target", *targets, timeout_s=300)
+    bed.systemctl("stop", "mind.target", timeout_s=300)
     began = time.monotonic()
-    bed.systemctl("start", *targets, timeout_s=300)
+    bed.systemctl("start", "mind.target", timeout_s=300)
     for unit in (*DAEMONS, *targets):
         bed.wait_state(unit, deadline_s=300)
     ready = time.monotonic() - began

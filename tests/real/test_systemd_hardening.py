@@ -85,6 +85,14 @@ def test_no_process_of_a_unit_is_roots_and_none_has_a_capability(talk: Talk) -> 
         assert (fields["NoNewPrivs"], fields["Seccomp"]) == ("1", "2")
 
 
+def test_the_sockets_are_the_groups_and_nobody_elses(talk: Talk) -> None:
+    bed = talk.household.bed
+    assert bed.run("stat", "-c", "%U %G %a", "/run/mind").stdout.strip() == "root mind 2770"
+    found = bed.run("sh", "-c", "stat -c '%n %U %G %a' /run/mind/*.sock /run/mind/lease.stream").stdout.splitlines()
+    assert len(found) == 6
+    assert {line.split(" ", 1)[1] for line in found} == {"root mind 660"}
+
+
 def test_an_organ_reaches_what_it_needs_and_nothing_else(talk: Talk) -> None:
     port = str(talk.household.api.port)
     for unit in (HEARTBEAT, LEASE):
