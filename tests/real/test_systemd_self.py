@@ -15,7 +15,7 @@ from tests.real.parts.scene import wait_until
 from tests.real.parts.systemd_product import CLAUDE
 from tests.real.parts.systemd_scene import Household
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd")]
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd-lives")]
 CLI = f"{CLAUDE}/claude"
 SELF = "mind-self@ada.service"
 KEY = "sk-ant-real-5f0c77d1"
@@ -139,6 +139,23 @@ def test_a_self_in_the_middle_of_its_work_ends_in_time_and_goes_on_later(
     assert run["outcome"] == "held"
     (_, again, *_) = wait_ended(household, 2)
     assert (again["outcome"], again["result"]) == ("result", "I wrote it.")
+
+
+def test_a_self_that_goes_round_for_too_long_is_ended_in_order_and_goes_on_later(
+    household: Household, works: MessagesApi, room: str
+) -> None:
+    bed = household.bed
+    assert bed.show(SELF, "RuntimeMaxUSec")["RuntimeMaxUSec"] == "2d"
+    works.script(call("Bash", prefix(20_000), command="echo a > a.txt; sleep 600"))
+    try:
+        bed.drop_in(SELF, "RuntimeMaxSec=8")
+        ask(household)
+        (run, *_) = wait_ended(household)
+        assert (run["outcome"], work(household, "a.txt").read_text()) == ("held", "a\n")
+    finally:
+        bed.drop_in(SELF)
+    (_, again, *_) = wait_ended(household, 2)
+    assert again["outcome"] == "result"
 
 
 @pytest.mark.parametrize("how", ["killed", "hung"])

@@ -14,7 +14,7 @@ from tests.real.parts.scene import wait_until
 from tests.real.parts.systemd_bed import Bed
 from tests.real.parts.systemd_scene import DAEMONS, Household
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd")]
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd-lives")]
 MOUTH, HEARTBEAT, LEASE = DAEMONS
 STOP_S = 5.0
 ENDED_WELL = "7ad2d189f7e94e70a38c781354912448"
@@ -121,10 +121,10 @@ def test_a_persona_that_is_killed_in_the_middle_of_a_turn_answers_once(household
     ("unit", "point"),
     [
         (MOUTH, "ear.T1"),
-        (MOUTH, "voice.T4a"),
+        pytest.param(MOUTH, "voice.T4a", marks=pytest.mark.long),
         (HEARTBEAT, "heartbeat.T2"),
         (LEASE, "lease.reserved"),
-        (persona("ada"), "persona.T3a"),
+        pytest.param(persona("ada"), "persona.T3a", marks=pytest.mark.long),
         (persona("ada"), "persona.model-answered"),
     ],
 )
