@@ -1,10 +1,12 @@
 """docs/systemd.md: every command of it is run, in its order, on a host with a real systemd; its figures are the real ones."""
 
+import json
 import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +14,7 @@ from tests.parts_present import ROOT, require_part
 from tests.real.parts.exposure import parse_exposure
 from tests.real.parts.synapse import Homeserver
 from tests.real.parts.systemd_bed import Bed, open_bed
-from tests.real.parts.systemd_product import Product, put_product, shown
+from tests.real.parts.systemd_product import MIND, Product, put_product, shown
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd")]
 PAGE = (ROOT / "docs" / "systemd.md").read_text()
@@ -69,8 +71,15 @@ def run(bed: Bed, command: Command, homeserver: Homeserver) -> str:
     return done.stdout
 
 
+def read_doctor(bed: Bed) -> list[dict[str, Any]]:
+    return list(json.loads(bed.run("mind", "doctor", "--json", check=False).stdout)["checks"])
+
+
 def test_every_command_does_what_it_is_shown_for(bed: Bed, homeserver: Homeserver) -> None:
     bed.write("/root/secret", homeserver.registration_secret, 0o600)
+    bea = homeserver.register(homeserver.unique("bea"), "hers and long")
+    at = ("--no-input", "--homeserver", homeserver.base_url, "--user", bea.user_id, "--password-file", "-", "--release")
+    bed.run(MIND, "--home", "/root/minds", "new", "bea", *at, text=bea.password)
     commands = [one for one in read_commands(PAGE) if not one.text.startswith(ELSEWHERE)]
     assert len(commands) > 40
     for command in commands:
@@ -84,7 +93,10 @@ def test_every_command_does_what_it_is_shown_for(bed: Bed, homeserver: Homeserve
             written = bed.path(f"/etc/systemd/system/{name}.d/override.conf").read_text()
             assert all(line in written for line in command.below if line), written
         if command.text.startswith("systemctl show -p MemoryMax"):
-            assert {"MemoryMax=8589934592", "TasksMax=256"} <= set(told.split()), "one Mind's own outweighs what is said of all"
+            assert {"MemoryMax=8589934592", "TasksMax=512"} <= set(told.split()), "one Mind's own instead of what is said of all"
+        if command.text == "systemctl try-restart mind-mouth mind-lease && systemctl enable --now mind@bea.target":
+            amiss = [check for check in read_doctor(bed) if check["name"].startswith("bea: ") and not check["ok"]]
+            assert amiss == [], "she is here as if she had been made here"
     assert not bed.path("/etc/mind").exists()
     assert not bed.path("/var/lib/mind").exists()
     assert bed.run("mind", "status", check=False).returncode != 0, "the last of it was the purge"
