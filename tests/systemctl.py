@@ -1,6 +1,6 @@
 """A manager that answers `systemctl` as the real one does, for tests of verbs; and a host laid out as under systemd."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -24,6 +24,8 @@ class Systemctl:
     done: list[tuple[str, ...]] = field(default_factory=list)
     words: dict[str, str] = field(default_factory=dict)
     """Unit → what its last process said last."""
+    watch: Callable[[str], None] = lambda _: None
+    """Called with the verb before anything is done."""
     deaf: bool = False
     refuses: bool = False
 
@@ -66,6 +68,7 @@ class Systemctl:
         return f"{more}ExecMainStatus={unit.exit_status or 0}\nResult={unit.result}\nId={unit.name}\nInvocationID={unit.invocation}"
 
     def _change(self, verb: str, names: Sequence[str]) -> Ran:
+        self.watch(verb)
         self.done.append((verb, *names))
         if self.refuses:
             return Ran(1, "", "Job failed.")

@@ -203,6 +203,16 @@ def test_holding_stops_her_sockets_and_halves_when_the_brake_is_written_and_rele
     assert isinstance(read_control(host, "ada"), Released)
 
 
+def test_her_units_are_stopped_when_the_brake_holds_already_and_started_before_it_is_released(
+    host: Home, systemctl: Systemctl
+) -> None:
+    seen: list[tuple[str, bool]] = []
+    systemctl.watch = lambda verb: seen.append((verb, isinstance(read_control(host, "ada"), Held)))
+    call_verb(brake, host, "hold", "ada")
+    call_verb(brake, host, "release", "ada")
+    assert seen == [("stop", True), ("start", True)], "nobody pokes a socket that is not there"
+
+
 def test_of_many_all_are_stopped_in_one_request_and_who_rests_is_left_alone(host: Home, systemctl: Systemctl) -> None:
     call_verb(brake, host, "hold", "bea")
     systemctl.done.clear()
