@@ -6,6 +6,7 @@
 """
 
 import grp
+import os
 import pwd
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -52,6 +53,7 @@ async def check_rights(home: Home, name: str, config: MindConfig) -> list[Check]
     what = f"{name}: rights"
     try:
         faults = [*_find_unreadable(home, name, config), *_find_unshared(home, name), *_find_strange(home, name)]
+        faults += _find_foreign(home, name)
         reach = await _check_reach(name, config.self)
     except KeyError:
         return []
@@ -104,6 +106,14 @@ def _find_strange(home: Home, name: str) -> Iterator[_Fault]:
         uid = pwd.getpwnam(user).pw_uid
         if path.exists() and any(one.lstat().st_uid != uid for one in (path, *inside)):
             yield _Fault(f"{path}, or what is in it, is not {user}'s", f"`chown -R {user}:{GROUP} {path}`")
+
+
+def _find_foreign(home: Home, name: str) -> Iterator[_Fault]:
+    """The manager hands on whatever lies there: it must be root who puts it there."""
+    for place in (home.matrix_credentials, home.model_credentials):
+        for path in sorted(place.glob(f"{name}.*")):
+            if path.lstat().st_uid not in {0, os.getuid()}:
+                yield _Fault(f"{path} is not root's", f"`chown root:root {path}`")
 
 
 async def _check_reach(name: str, config: SelfConfig) -> list[Check]:

@@ -251,6 +251,12 @@ def test_what_an_organ_could_not_use_is_named(host: Home, break_it: Callable[[Ho
     assert fix in found.fix
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives a file away")
+def test_a_credential_that_somebody_else_could_change_is_named(host: Home) -> None:
+    os.chown(host.matrix_secret("ada", "password"), OTHERS, -1)
+    assert "chown root:root" in look(host)["ada: rights"].fix
+
+
 def test_who_may_not_look_is_told_to_be_root(host: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def closed(*_: object) -> bool:
         raise PermissionError(13, "Permission denied", "/etc/mind/control/ada")
