@@ -69,7 +69,7 @@ def test_what_holds_up_mail_outweighs_how_a_run_ended(home: Home) -> None:
     assert reason.startswith("begins when the heartbeat looks: 1 message")
     assert at is None
     with remembering(home) as tx:
-        set_pause(tx, Pause("limited", now_ms() + 9 * MIN, "You've hit your limit", 1, now_ms() - MIN))
+        set_pause(tx, Pause("limited", now_ms() + 9 * MIN, "You've hit your limit", 1, now_ms()))
     assert last(home)[0] == "paused (limited): You've hit your limit"
     assert "paused (limited): You've hit your limit" in call(home, "status").stdout
 
@@ -77,7 +77,7 @@ def test_what_holds_up_mail_outweighs_how_a_run_ended(home: Home) -> None:
 def test_a_pause_with_nothing_waiting_is_not_why_she_rests(home: Home) -> None:
     with remembering(home) as tx:
         builders.insert_run(tx, ended_at=now_ms() - MIN, end_reason="no eligible mail", turns=1)
-        set_pause(tx, Pause("limited", now_ms() + 9 * MIN, "You've hit your limit", 1, now_ms() - MIN))
+        set_pause(tx, Pause("limited", now_ms() + 9 * MIN, "You've hit your limit", 1, now_ms()))
     assert last(home)[0] == "done: no eligible mail"
 
 
@@ -121,7 +121,7 @@ def test_work_that_waits_is_told_where_nothing_else_does(tmp_path: Path) -> None
             tx, "follow_up", id="w", conversation="open", room_id="!a:x", asked_by="@you:x", brief="b", workspace="main",
             state="open", opened_at=now_ms() - MIN,
         )  # fmt: skip
-        set_pause(tx, Pause("self-overloaded", now_ms() + 9 * MIN, "too much to do", 1, now_ms() - MIN))
+        set_pause(tx, Pause("self-overloaded", now_ms() + 9 * MIN, "too much to do", 1, now_ms()))
     assert last(home)[0] == "work: paused (overloaded): too much to do"
 
 
