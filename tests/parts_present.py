@@ -1,5 +1,6 @@
 """Which real parts are here. A test asks with `require_part(name)`: missing is a skip with a hint, and a failure where CI=true."""
 
+import functools
 import importlib.util
 import os
 import shutil
@@ -52,6 +53,7 @@ def _loop_disk() -> str | None:
     return _mounts() if Path("/dev/loop-control").exists() and shutil.which("mkfs.ext4") else None
 
 
+@functools.cache
 def _systemd() -> str | None:
     """A manager, and root that may make it a bed: namespaces, an overlay and a cgroup of its own. Only trying tells."""
     manager, programs = Path("/lib/systemd/systemd"), ("unshare", "nsenter", "setpriv", "pivot_root", "systemctl")
@@ -64,11 +66,11 @@ def _systemd() -> str | None:
         set -e
         mount -t tmpfs tmpfs "$1"; cd "$1"; mkdir up work root group
         mount -t overlay overlay -o lowerdir=/,upperdir=up,workdir=work root
-        mount -t cgroup2 cgroup2 group; mkdir "group/tried-$$"; rmdir "group/tried-$$"
+        mount -t cgroup2 cgroup2 group; mkdir "group/${1##*/}"; rmdir "group/${1##*/}"
         mount -t proc proc root/proc
     """
     own = ["unshare", "--mount", "--propagation=private", "--pid", "--fork", "--cgroup", "--ipc", "--uts"]
-    with tempfile.TemporaryDirectory(prefix="mind-bed-") as place:
+    with tempfile.TemporaryDirectory(prefix="mind-try-") as place:
         done = subprocess.run([*own, "sh", "-c", tried, "sh", place], capture_output=True, check=False)
     return str(manager) if done.returncode == 0 else None
 
