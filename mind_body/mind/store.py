@@ -12,6 +12,7 @@
 import contextlib
 import fcntl
 import os
+import select
 import sqlite3  # noqa: TID251 - its home
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,6 +23,8 @@ from mind_body.shared import make_shared, open_shared
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a writer queues for another's commit. Transactions here take milliseconds; a backup does not hold the lock."""
+WAL_TRIES, WAL_AGAIN_S = 500, 0.02
+"""Ten seconds for processes that make one file WAL together."""
 CACHE_KIB = 256
 """Page cache per connection: a host has a thousand of them, and rows are small."""
 PAGE_BYTES = 1024
@@ -126,7 +129,7 @@ def open_mind(path: Path, *, create: bool = False) -> Mind:
                 raise MindFileError(_refusal(path, version, ours))
             db.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
             db.execute(f"PRAGMA page_size={PAGE_BYTES}")  # a new file's; one that exists keeps its own
-            db.execute("PRAGMA journal_mode=WAL")
+            _enter_wal(db)
             db.execute("PRAGMA synchronous=FULL")
             db.execute("PRAGMA foreign_keys=ON")
             if version < NEWEST:
@@ -135,6 +138,19 @@ def open_mind(path: Path, *, create: bool = False) -> Mind:
             db.close()
             raise
     return Mind(db, path)
+
+
+def _enter_wal(db: sqlite3.Connection) -> None:
+    """SQLite does not wait by itself where several processes make a new file WAL at once."""
+    for left in range(WAL_TRIES - 1, -1, -1):
+        try:
+            db.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if left == 0 or "locked" not in str(error):
+                raise
+            select.select([], [], [], WAL_AGAIN_S)
+        else:
+            return
 
 
 def open_reader(path: Path) -> Mind:
