@@ -39,6 +39,8 @@ class Patience:
 
     under_way: Callable[[], bool] = lambda: False
     most_s: float = 0.0
+    over: bool = False
+    """It was told to stop: what is under way may be finished, and nothing more is begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +130,7 @@ async def _cancel_at(signals: AsyncIterator[int], scope: trio.CancelScope, post:
 
 async def _let_finish(post: Post) -> None:
     """Nobody but a manager would wait: `mind up` kills after a few seconds, and Ctrl-C is meant at once."""
+    post.patience.over = True
     until = trio.current_time() + post.patience.most_s
     while post.notify.listened and post.patience.under_way() and trio.current_time() < until:
         post.notify.extend(EXTEND_S)

@@ -50,7 +50,7 @@ async def stay(place: Place) -> bool:
 async def look(place: Place) -> Look:
     """One look: is there an open run, and may it be taken?"""
     control = ask_brake(place)
-    if isinstance(control, Held) or not has_open_run(place.mind):
+    if place.post.patience.over or isinstance(control, Held) or not has_open_run(place.mind):
         return "nothing"
     if read_mind_config(place.post.home, place.name) != place.config:
         return "changed"
