@@ -2,8 +2,10 @@
 
 import os
 import re
+import select
 import signal
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -231,6 +233,10 @@ def test_mind_log_follows(bed: Bed) -> None:
     lines_of(bed, "followed", 1)
     with following(bed, MIND, "log", "followed", "--follow") as told:
         assert told.stdout is not None
-        assert told.stdout.readline().endswith("persona    Before.\n")
-        assert write_as(bed, "followed", TURN) == "success"
-        assert told.stdout.readline().endswith("persona    She answered 1 message.  [one two]\n")
+        # Said again until it is seen: nobody tells when journalctl has begun to follow.
+        end, seen = time.monotonic() + 60, ""
+        while "She answered 1 message.  [one two]\n" not in seen:
+            assert time.monotonic() < end, f"nothing that was noted meanwhile was told:\n{seen}"
+            assert write_as(bed, "followed", TURN) == "success"
+            while select.select([told.stdout], [], [], 1.0)[0] and (more := os.read(told.stdout.fileno(), 65_536)):
+                seen += more.decode()
