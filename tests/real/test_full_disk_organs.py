@@ -44,7 +44,7 @@ def house(homeserver: Homeserver, disk: SmallDisk, tmp_path: Path) -> Iterator[H
 
 
 def wait_told(house: House) -> None:
-    """Somebody says which file, and what to do. Mind or ledger: where a log has room of its own left, its file still takes a row."""
+    """Somebody says which file, and what to do. Mind or ledger: a log with room of its own left still takes a row."""
     files = (house.scene.home.mind_db("ada"), house.scene.home.ledger)
     said = [f"{file}: database or disk is full; see that the disk has room" for file in files]
     wait_until("a sentence about the full disk", lambda: any(one in house.scene.journal() for one in said))
