@@ -16,7 +16,7 @@ from mind_body.mind.turning import NewTurn, TurnEnd
 from mind_body.mind.turns import close_turn, open_turn, read_mail
 from mind_body.settings import HostConfig
 from tests.builders import NOW, OPERATOR, insert_room, insert_session, make_home
-from tests.unit.test_heartbeat import Notes
+from tests.fakes import Notes
 
 HOME = "!home:example.org"
 ROOM = "!a:example.org"

@@ -16,7 +16,9 @@ def read_house(home: Home, name: str, kind: RunKind, config: MindConfig, host: H
         return House(config, host, chance=chance_of(name))
     keyed_at = _changed_at(home.mind_file(name), *keys_of(home, name, kind))
     control = home.control_dir(name)
-    mended_at = max(keyed_at, _changed_at(home.config_file, control / "brake.toml", control / "dial.toml"))
+    words = words_of(home, name, config) if kind is RunKind.PERSONA_TURN else ()
+    told = (home.config_file, control / "brake.toml", control / "dial.toml", *words)
+    mended_at = max(keyed_at, _changed_at(*told))
     return House(config, host, mended_at, chance_of(name), keyed_at)
 
 
@@ -33,6 +35,12 @@ def keys_of(home: Home, name: str, kind: RunKind) -> tuple[Path, ...]:
     if home.root is None:
         return (home.lock_file("lease"),)
     return (home.model_key(name), *([home.self_key(name)] if kind is RunKind.SELF_RUN else []))
+
+
+def words_of(home: Home, name: str, config: MindConfig) -> tuple[Path, ...]:
+    """What her system part is made of: a file that is missing or not fit to read is a fault that an operator mends."""
+    persona = home.persona_file(name)
+    return (persona, *(persona.parent / one for one in config.persona.doctrine))
 
 
 def _changed_at(*paths: Path) -> int:

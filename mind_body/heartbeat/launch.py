@@ -55,6 +55,7 @@ class Launcher:
         "due",
         "last_beat",
         "live",
+        "paused",
         "vote",
     )
 
@@ -70,6 +71,8 @@ class Launcher:
         """Look again at this instant, though nothing may have changed."""
         self.live = False
         """A run is live: look in every round, since a process that died changes no file."""
+        self.paused = False
+        """There is a pause that a file may mend."""
         self.contender: Contender | None = None
         """She may speak unprompted, on a beat of the host."""
         self.vote: int | None = None
@@ -135,6 +138,7 @@ class Launcher:
     def _keep(self, seen: Seen, done: Done, config: MindConfig) -> None:
         """What is known until the next look."""
         self.live = done.run is not None or isinstance(seen.verdict, Unheld | Busy)
+        self.paused = bool(seen.facts.standing.pauses or seen.facts.standing.apart)
         self.vote = seen.facts.tempo_s if config.persona.beat else None
         since = seen.facts.standing.last_act_at
         may = isinstance(seen.decision, Open) and seen.decision.cause == "beat" and done.run is None

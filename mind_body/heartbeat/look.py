@@ -20,7 +20,7 @@ from mind_body.clock import now_ms
 from mind_body.config import list_minds, read_host_config, read_mind_config
 from mind_body.crash import crash_point
 from mind_body.errors import MindBodyError
-from mind_body.heartbeat.house import keys_of
+from mind_body.heartbeat.house import keys_of, words_of
 from mind_body.heartbeat.launch import Launcher
 from mind_body.heartbeat.pick import pick
 from mind_body.heartbeat.tempo import next_beat, tempo
@@ -64,9 +64,9 @@ class Watched:
         self.worker = Worker(name, home, host, journal)
         # As text: making a thousand paths in every round costs more than asking about them.
         self.settled_paths = (str(home.mind_db(name)), str(home.mind_file(name)))
-        self.control_paths = self._control_paths(RunKind.PERSONA_TURN)
         self.config: MindConfig | None = None
         self.mind: Mind | None = None
+        self.control_paths = self._control_paths()
         self.settled_mark: tuple[int | None, Mark] | None = None
         self.control_mark: tuple[Mark, ...] = ()
         self.fault: str | None = None
@@ -85,7 +85,7 @@ class Watched:
         """Read her configuration and open her mind. Raises MindBodyError."""
         self.config = read_mind_config(self.home, self.name)
         self.mind = open_mind(self.home.mind_db(self.name))
-        self.control_paths = self._control_paths(RunKind.SELF_RUN if self.config.self.enabled else RunKind.PERSONA_TURN)
+        self.control_paths = self._control_paths()
         self.control_mark = tuple(map(_mark, self.control_paths))
         self.launcher.read_history(self.mind)
 
@@ -95,6 +95,8 @@ class Watched:
         assert self.config is not None
         self.worker.look(self.mind, self.config, now)
         self.launcher.look(self.mind, self.config, now)
+        # Other paths than before count as changed: what was written since this look is seen in the next round.
+        self.control_paths = self._control_paths()
         if not self.live and (self.due is None or self.due - now > SOON_MS):
             self.mind.shrink()
 
@@ -122,9 +124,12 @@ class Watched:
         self.launcher.forget()
         self.worker.forget()
 
-    def _control_paths(self, kind: RunKind) -> tuple[str, ...]:
-        control = self.home.control_dir(self.name)
-        paths = (control, control / "brake.toml", control / "dial.toml", *keys_of(self.home, self.name, kind))
+    def _control_paths(self) -> tuple[str, ...]:
+        """Her words, too, while she pauses: writing them may be what mends it."""
+        control, config = self.home.control_dir(self.name), self.config
+        kind = RunKind.SELF_RUN if config is not None and config.self.enabled else RunKind.PERSONA_TURN
+        words = words_of(self.home, self.name, config) if config is not None and self.launcher.paused else ()
+        paths = (control, control / "brake.toml", control / "dial.toml", *keys_of(self.home, self.name, kind), *words)
         return tuple(map(str, paths))
 
 

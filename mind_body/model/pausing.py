@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from mind_body.control.govern import CONVERSATIONS
+from mind_body.errors import MindBodyError, OperatorError
 from mind_body.mind.records import Pause
 from mind_body.model.session import Failed, Limited, Outcome
 
@@ -42,6 +43,13 @@ def plan_pause(
             return _pause(kind, max(retry_at or 0, now + max(backoff, hopeless)), reason, pauses, now, prefix)
         case _:
             return None
+
+
+def plan_fault(error: MindBodyError, pauses: Sequence[Pause], now: int, prefix: str = "") -> Pause | None:
+    """Where there was no call: a half that could not even begin. None where another start may mend it."""
+    if not isinstance(error, OperatorError):
+        return None
+    return plan_pause(Failed("fault", None, str(error)), pauses, now, prefix)
 
 
 def name_apart(cause: str, conversation: str) -> str:

@@ -11,9 +11,10 @@ from mind_body.errors import MindBodyError
 from mind_body.home import Home
 from mind_body.host.post import Post, keep_half
 from mind_body.mind.records import RunKind
-from mind_body.mind.runs import adopt_run, end_run, live_run
+from mind_body.mind.runs import adopt_run, end_run, live_run, read_pauses, set_pause
 from mind_body.mind.store import Mind, open_mind
 from mind_body.model.lease import open_lease
+from mind_body.model.pausing import plan_fault
 from mind_body.persona.open_sessions import OpenSessions
 from mind_body.persona.opening import Place
 from mind_body.persona.prompt import Persona
@@ -37,7 +38,7 @@ async def _serve(post: Post, name: str) -> None:
             try:
                 worked = await _serve_configured(post, name, mind, worked=worked)
             except MindBodyError as error:
-                _give_back(mind, post, str(error))
+                _give_back(mind, post, error)
                 raise
             if not worked:
                 break
@@ -96,10 +97,16 @@ def _has_open_run(mind: Mind) -> bool:
     return found is not None and found.holder is None
 
 
-def _give_back(mind: Mind, post: Post, reason: str) -> None:
-    """She cannot serve: the open run is ended in order, so that the reason stands on it and the heartbeat backs off."""
-    now = now_ms()
+def _give_back(mind: Mind, post: Post, error: MindBodyError) -> None:
+    """She cannot serve: the open run is ended in order, so that the reason stands on it and the heartbeat backs off.
+
+    What an operator must mend is a pause: she is not poked again before it may be mended.
+    """
+    now, reason = now_ms(), str(error)
     with mind.write() as tx:
+        pause = plan_fault(error, read_pauses(tx), now)
+        if pause is not None:
+            set_pause(tx, pause)
         found = live_run(tx, RunKind.PERSONA_TURN)
         if found is not None and (found.holder == post.hold.holder or adopt_run(tx, found.id, post.hold.holder, now)):
             end_run(tx, found.id, post.hold.holder, "failed", reason, now)

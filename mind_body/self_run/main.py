@@ -40,7 +40,7 @@ async def _serve(post: Post, name: str) -> None:
             try:
                 again = await _serve_configured(post, name, mind)
             except MindBodyError as error:
-                _give_back(post, mind, str(error))
+                _give_back(post, mind, error)
                 raise
         post.notify.ready("Nothing to do")
     finally:
@@ -81,6 +81,6 @@ async def _open_place(post: Post, name: str, config: MindConfig, mind: Mind, lea
             yield Place(post, name, config, mind, post.journal, bench, lease, constants)
 
 
-def _give_back(post: Post, mind: Mind, reason: str) -> None:
-    run = give_back(mind, post.hold.holder, reason)
+def _give_back(post: Post, mind: Mind, error: MindBodyError) -> None:
+    reason, run = str(error), give_back(mind, post.hold.holder, error)
     post.journal.note("self.failed", f"Her Self cannot work: {reason}", level="error", RUN=run.id if run else None, REASON=reason)

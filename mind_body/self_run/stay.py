@@ -13,12 +13,14 @@ from mind_body.clock import now_ms
 from mind_body.config import read_mind_config
 from mind_body.control.effective import Held
 from mind_body.crash import crash_point
+from mind_body.errors import MindBodyError
 from mind_body.mind.follow_ups import read_follow_up_of_run
 from mind_body.mind.records import Run, RunKind
-from mind_body.mind.runs import adopt_run, live_run
+from mind_body.mind.runs import adopt_run, live_run, read_pauses, set_pause
 from mind_body.mind.self_runs import end_self_run
 from mind_body.mind.store import Mind
-from mind_body.mind.work_records import SelfRunEnd
+from mind_body.mind.work_records import SELF_PAUSE, SelfRunEnd
+from mind_body.model.pausing import plan_fault
 from mind_body.self_run.actions import Outcome
 from mind_body.self_run.gauge import show_waiting
 from mind_body.self_run.listen import ask_brake
@@ -89,10 +91,16 @@ def adopt_open_run(mind: Mind, holder: str, now: int) -> Work | None:
     return Work(run, asked)
 
 
-def give_back(mind: Mind, holder: str, reason: str) -> Run | None:
-    """It cannot work: the open run is ended in order, so that the reason stands on it and the heartbeat backs off."""
-    now = now_ms()
+def give_back(mind: Mind, holder: str, error: MindBodyError) -> Run | None:
+    """It cannot work: the open run is ended in order, so that the reason stands on it and the heartbeat backs off.
+
+    What an operator must mend is a pause: it is not poked again before it may be mended.
+    """
+    now, reason = now_ms(), str(error)
     with mind.write() as tx:
+        pause = plan_fault(error, read_pauses(tx), now, SELF_PAUSE)
+        if pause is not None:
+            set_pause(tx, pause)
         run = live_run(tx, RunKind.SELF_RUN)
         if run is None or not (run.holder == holder or adopt_run(tx, run.id, holder, now)):
             return None

@@ -139,9 +139,7 @@ def test_a_daemon_that_holds_a_socket_of_its_own_is_no_half_of_a_mind_either(tal
 
 def test_a_holder_of_another_user_is_judged_rightly(household: Household) -> None:
     """Her lock is another user's, whose processes are invisible: she is left alone while she lives, and closed when she is not."""
-    config = household.bed.path("/etc/mind/config.toml")
-    before = config.read_text()
-    config.write_text("look_s = 0.5\nstart_grace_s = 3.0\n")
+    household.host(look_s=0.5, start_grace_s=3.0)
     her = household.new("ada")
     gate = threading.Event()
     try:
@@ -163,7 +161,7 @@ def test_a_holder_of_another_user_is_judged_rightly(household: Household) -> Non
         assert bob.wait_text(room, her) == ["re: hello"]
     finally:
         gate.set()
-        config.write_text(before)
+        household.host()
         household.bed.systemctl("restart", HEARTBEAT)
 
 

@@ -122,16 +122,14 @@ def test_all_are_held_by_their_files_at_once_and_their_units_follow(household: H
 
 def test_who_ended_with_78_is_named_with_its_sentence_and_the_printed_command_starts_it_again(household: Household) -> None:
     her, bob, room = make(household, "dora")
-    config = household.bed.path("/etc/mind/config.toml")
-    before = config.read_text()
-    config.write_text("nonsense = 1\n")
+    household.host(nonsense=1)
     household.bed.systemctl("restart", MOUTH, check=False)
     try:
         found = doctor(household, "dora")["unit mind-mouth"]
         assert "it ended with 78, an operator must act: /etc/mind/config.toml: `nonsense` is not a setting" in found["detail"]
         assert re.search(r"^mind-mouth +failed: it ended with 78", shown(household), re.MULTILINE)
     finally:
-        config.write_text(before)
+        household.host()
     household.bed.run("sh", "-c", commands(found["fix"])[-1])
     assert doctor(household, "dora") == {}
     bob.send(room, "hello")

@@ -201,17 +201,16 @@ def test_what_only_an_operator_can_mend_is_not_started_again_until_it_is_mended(
     household.set("ada", persona={"doctrine": ["nowhere.md"]})
     bob.send(room, "hello")
     wait_until("a start in vain", lambda: bed.show(unit, "ExecMainStatus")["ExecMainStatus"] == "78", 20)
-    time.sleep(4)
-    assert household.starts(unit) - before <= 2
-    household.set("ada", persona={"doctrine": []})
+    time.sleep(8)
+    assert household.starts(unit) - before <= 2, "one start for her mail, and one for a poke that came while it began"
+    bed.write("/etc/mind/persona/nowhere.md", "Be kind.\n", 0o644)
     assert bob.wait_text(room, her, deadline_s=90) == ["re: hello"]
 
 
 def test_a_mouth_whose_configuration_is_broken_is_not_started_by_every_poke(household: Household, talking: Talking) -> None:
     her, bob, room = talking
-    bed, config = household.bed, household.bed.path("/etc/mind/config.toml")
-    before = config.read_text()
-    config.write_text("nonsense = 1\n")
+    bed = household.bed
+    household.host(nonsense=1)
     try:
         bed.systemctl("restart", MOUTH, check=False)
         bed.wait_state(MOUTH, "failed")
@@ -221,7 +220,7 @@ def test_a_mouth_whose_configuration_is_broken_is_not_started_by_every_poke(hous
         time.sleep(3)
         assert household.starts(MOUTH) == starts + 1, "one start for one poke, and none for what is left of it"
     finally:
-        config.write_text(before)
+        household.host()
     bed.systemctl("start", MOUTH)
     bob.send(room, "hello")
     assert bob.wait_text(room, her) == ["re: hello"]

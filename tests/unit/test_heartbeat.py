@@ -20,41 +20,17 @@ from mind_body.heartbeat.look import Heartbeat
 from mind_body.home import Home
 from mind_body.host.liveness import take_hold
 from mind_body.host.poke import Pokes, open_poke_socket, send_poke
-from mind_body.log import Journal
 from mind_body.mind.acks import is_acked
 from mind_body.mind.records import Pause, Run, RunKind
 from mind_body.mind.runs import adopt_run, end_run, live_run, recent_runs, set_pause
 from mind_body.mind.store import Mind, open_mind
 from mind_body.settings import HostConfig
 from tests.builders import NOW, add_mind, hold, insert_heard, insert_room, make_home, release
+from tests.fakes import Notes
 
 KIND = RunKind.PERSONA_TURN
 HOST = HostConfig(start_grace_s=2.0, restart_min_s=0.5, restart_max_s=8.0)
 LATER = NOW + 60_000
-
-
-class Notes(Journal):
-    """A journal that keeps its lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, str, dict[str, Any]]] = []
-        self.fields: dict[str, Any] = {}
-
-    def bind(self, **fields: Any) -> "Notes":
-        bound = Notes()
-        bound.lines, bound.fields = self.lines, self.fields | fields
-        return bound
-
-    def note(self, kind: str, sentence: str, *, level: str | None = None, **fields: Any) -> None:
-        self.lines.append((kind, sentence, self.fields | fields))
-
-    def kinds(self) -> list[str]:
-        return [kind for kind, _, _ in self.lines]
-
-    def take(self) -> list[str]:
-        kinds = self.kinds()
-        self.lines.clear()
-        return kinds
 
 
 class Scene:
@@ -143,6 +119,27 @@ async def test_another_key_or_configuration_ends_a_pause_by_itself(scene: Scene,
         path.symlink_to(path.parent / "older")
     else:
         path.write_text(path.read_text() + "\n" if file == "mind" else "the right one")
+    await scene.look(now_ms() + 1_000)
+    assert scene.live() is not None
+
+
+@pytest.mark.parametrize("file", ["words", "doctrine"])
+async def test_writing_the_words_that_were_missing_ends_the_pause_and_is_seen_without_a_poke(scene: Scene, file: str) -> None:
+    mind_file, persona = scene.home.mind_file("ada"), scene.home.persona_file("ada")
+    mind_file.write_text(mind_file.read_text() + '[persona]\ndoctrine = ["kind.md"]\n')
+    path = persona if file == "words" else persona.parent / "kind.md"
+    path.unlink(missing_ok=True)
+    await scene.look(began := now_ms())
+    with scene.mind.write() as tx:
+        set_pause(tx, Pause("fault", began + 3_600_000, f"{path} does not exist", 1, since=began))
+    scene.hear(began - 10_000)
+    await scene.look(began)
+    await scene.look(began + 1)
+    assert scene.live() is None
+    while now_ms() <= began:
+        await trio.sleep(0.001)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("Be kind.")
     await scene.look(now_ms() + 1_000)
     assert scene.live() is not None
 

@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mind_body.control.govern import CONVERSATIONS
+from mind_body.errors import ChildError, ConfigError
 from mind_body.mind.records import Pause, Session, TurnState
-from mind_body.model.pausing import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, plan_pause
+from mind_body.model.pausing import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, plan_fault, plan_pause
 from mind_body.model.session import Failed, Limited, Outcome, Refused, Reply, TurnResult, Unreadable, Usage
 from mind_body.persona.outcomes import answered_text
 from mind_body.persona.plan import RESERVE, Binding, Continue, Refresh, Resume, SessionFacts, ceiling_tokens, plan_session
@@ -111,6 +112,12 @@ def test_what_only_the_operator_can_mend_is_tried_once_an_hour(kind: str) -> Non
         pauses = (pause,)
         waits.append((pause.until - NOW) // OPERATOR_WAIT_MS)
     assert waits == [1, 2, 4, 8, 16, 24, 24, 24], "work is tried less and less often"
+
+
+def test_a_half_that_cannot_begin_pauses_where_an_operator_must_act_and_else_only_backs_off() -> None:
+    pause = plan_fault(ConfigError("no such file"), (), NOW, "self-")
+    assert pause == Pause("self-fault", NOW + OPERATOR_WAIT_MS, "no such file", 1, since=NOW)
+    assert plan_fault(ChildError("it ended"), (), NOW) is None
 
 
 @pytest.mark.parametrize("outcome", [Reply("{}"), Unreadable("prose", ""), Refused("no"), Failed("held", None, "brake")])

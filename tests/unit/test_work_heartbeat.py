@@ -30,7 +30,7 @@ from mind_body.mind.store import open_mind
 from mind_body.mind.work_records import FATES, FollowUp, Progress, Reaction, SelfRunEnd
 from mind_body.settings import HostConfig
 from tests.builders import NOW, OPERATOR, hold, insert, insert_room, make_campaign, make_home, make_new_said, release
-from tests.unit.test_heartbeat import Notes
+from tests.fakes import Notes
 from tests.unit.test_work import BOB, CONVERSATION, ROOM, make_work
 
 HOST = HostConfig(start_grace_s=2.0, restart_min_s=0.5, restart_max_s=8.0)
@@ -509,7 +509,7 @@ from mind_body import crash
 from mind_body.heartbeat.look import Heartbeat
 from mind_body.home import directory_home
 from mind_body.settings import HostConfig
-from tests.unit.test_heartbeat import Notes
+from tests.fakes import Notes
 root = Path(sys.argv[1])
 crash.arm(sys.argv[2])
 trio.run(lambda: Heartbeat(directory_home(root, root / "r"), HostConfig(), Notes()).look_round(int(sys.argv[3]), thorough=False))

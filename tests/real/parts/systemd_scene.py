@@ -88,7 +88,7 @@ class Household:
             self.bed.wait_state(daemon)
 
     def host(self, **values: Any) -> None:
-        """Settings of the host; who reads them is started anew."""
+        """Settings of the host, all of them: what is not named is as it comes. The scene's end takes them back."""
         self.bed.path("/etc/mind/config.toml").write_text(
             "".join(f"{key} = {json.dumps(value)}\n" for key, value in values.items())
         )
