@@ -4,7 +4,8 @@ override SAY := $(value SAY)
 export SAY
 # Scenes mostly wait, so three at a time do not need three cores.
 WORKERS ?= 3
-PYTEST := .venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup
+# Hundreds of processes of ours start in a run: their bytecode is kept, also where the environment says otherwise.
+PYTEST := PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup
 
 .PHONY: help venv demo test test-long probes deb clean
 

@@ -1,15 +1,15 @@
 """The front page of mind_body is the map; this holds it (style.md 14)."""
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 import mind_body
 from mind_body.crash import POINTS
+from tests.each import each
 
 PACKAGE = Path(mind_body.__file__).parent
 KINDS = ("Shapes", "Rule", "Door", "Loop", "Wiring")
@@ -70,10 +70,24 @@ def _load(path: Path) -> Module:
     return Module(str(path.relative_to(PACKAGE)), ".".join(parts), ast.parse(text), text)
 
 
-MODULES = [_load(path) for path in sorted(PACKAGE.rglob("*.py"))]
-BY_NAME = {module.name: module for module in MODULES}
-ROOMS = [module for module in MODULES if module.path != "__init__.py"]
-CODE = [module for module in MODULES if not module.path.endswith("__init__.py")]
+@functools.cache
+def modules() -> list[Module]:
+    return [_load(path) for path in sorted(PACKAGE.rglob("*.py"))]
+
+
+@functools.cache
+def by_name() -> dict[str, Module]:
+    return {module.name: module for module in modules()}
+
+
+@functools.cache
+def code() -> list[Module]:
+    """What is no front page."""
+    return [module for module in modules() if not module.path.endswith("__init__.py")]
+
+
+def path_of(module: Module) -> str:
+    return module.path
 
 
 def _floors() -> dict[str, int]:
@@ -93,25 +107,25 @@ FLOORS = _floors()
 
 def _inside(module: Module) -> Iterator[Module]:
     for name in module.imports():
-        if name in BY_NAME and name != "mind_body":
-            yield BY_NAME[name]
+        if name in by_name() and name != "mind_body":
+            yield by_name()[name]
 
 
-@pytest.mark.parametrize("module", CODE, ids=lambda m: m.path)
+@each(code, path_of)
 def test_the_first_word_says_which_kind_of_module_it_is(module: Module) -> None:
     assert module.kind in KINDS, f"{module.path} opens with '{module.text[:40]}'"
 
 
-@pytest.mark.parametrize("module", CODE, ids=lambda m: m.path)
+@each(code, path_of)
 def test_a_module_is_one_room(module: Module) -> None:
     lines = module.text.count("\n")
     assert lines <= LINES_MAX, f"{module.path} has {lines} lines: is it one room, or two?"
 
 
-@pytest.mark.parametrize("module", [m for m in CODE if m.kind in {"Rule", "Shapes"}], ids=lambda m: m.path)
+@each(lambda: [m for m in code() if m.kind in {"Rule", "Shapes"}], path_of)
 def test_rules_and_shapes_import_no_door(module: Module) -> None:
     wrong = sorted(
-        {m.name for m in _inside(module) if m.kind not in {"Rule", "Shapes"} and m in CODE and m.name not in _PURE_DOORS}
+        {m.name for m in _inside(module) if m.kind not in {"Rule", "Shapes"} and m in code() and m.name not in _PURE_DOORS}
     )
     assert not wrong, f"{module.path} is a {module.kind} and imports {', '.join(wrong)}"
 
@@ -122,7 +136,7 @@ touches the outside is named below, and a rule may not name it."""
 _IMPURE_NAMES = {"now_ms", "new_id", "new_session_uuid", "new_secret"}
 
 
-@pytest.mark.parametrize("module", [m for m in CODE if m.kind == "Rule"], ids=lambda m: m.path)
+@each(lambda: [m for m in code() if m.kind == "Rule"], path_of)
 def test_a_rule_is_told_the_instant_and_touches_nothing(module: Module) -> None:
     names = {node.id for node in ast.walk(module.tree) if isinstance(node, ast.Name)}
     asynchronous = [
@@ -136,7 +150,7 @@ def test_a_rule_is_told_the_instant_and_touches_nothing(module: Module) -> None:
     assert not any(name.startswith("mind_body.log") for name in module.imports()), f"{module.path} logs"
 
 
-@pytest.mark.parametrize("module", CODE, ids=lambda m: m.path)
+@each(code, path_of)
 def test_every_outside_thing_has_one_home(module: Module) -> None:
     outside = {name.split(".")[0] for name in module.imports()}
     for thing, homes in HOMES.items():
@@ -155,13 +169,13 @@ _SQL = re.compile(
 )
 
 
-@pytest.mark.parametrize("module", [m for m in CODE if not _may_sql(m)], ids=lambda m: m.path)
+@each(lambda: [m for m in code() if not _may_sql(m)], path_of)
 def test_sql_is_written_in_the_mind_and_the_ledger_alone(module: Module) -> None:
     texts = [node.value for node in ast.walk(module.tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     assert not [text for text in texts if _SQL.search(text)], f"{module.path} writes SQL"
 
 
-@pytest.mark.parametrize("module", ROOMS, ids=lambda m: m.path)
+@each(lambda: [m for m in modules() if m.path != "__init__.py"], path_of)
 def test_arrows_point_down(module: Module) -> None:
     assert module.room in FLOORS, f"{module.room} is not on the front page"
     for target in _inside(module):
@@ -169,7 +183,7 @@ def test_arrows_point_down(module: Module) -> None:
             assert FLOORS[target.room] >= FLOORS[module.room], f"{module.path} imports {target.name}, which is above it"
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m.room in ORGANS], ids=lambda m: m.path)
+@each(lambda: [m for m in modules() if m.room in ORGANS], path_of)
 def test_organs_meet_in_the_mind_and_import_nothing_of_each_other(module: Module) -> None:
     others = {target.name for target in _inside(module) if target.room in ORGANS and target.room != module.room}
     assert not others, f"{module.path} imports {', '.join(others)}"
@@ -183,17 +197,17 @@ def test_the_arrows_form_no_circle() -> None:
         if module.name in done:
             return
         for target in _inside(module):
-            if target in CODE and target is not module:
+            if target in code() and target is not module:
                 walk(target, (*above, module.name))
         done.add(module.name)
 
-    for module in CODE:
+    for module in code():
         walk(module, ())
 
 
 def test_the_crash_points_in_use_are_exactly_the_named_ones() -> None:
     used: list[str] = []
-    for module in CODE:
+    for module in code():
         for node in ast.walk(module.tree):
             if isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "crash_point":
                 assert isinstance(node.args[0], ast.Constant), f"{module.path}: a crash point's name is a literal"

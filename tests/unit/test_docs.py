@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import click
-import pytest
 
 from mind_body import errors
 from mind_body.cli.install_shapes import ACCOUNTS
@@ -14,6 +13,7 @@ from mind_body.crash import POINTS
 from mind_body.journal_kinds.table import KINDS
 from mind_body.mind.schema import MIGRATIONS
 from mind_body.settings import HostConfig, MindConfig, Settings
+from tests.each import each, spread
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -54,7 +54,8 @@ def test_every_journal_kind_is_in_the_table_and_no_other() -> None:
     assert told == set(KINDS)
 
 
-@pytest.mark.parametrize(("verb", "key"), _json_keys())
+@each(_json_keys, " ".join)
+@spread
 def test_every_json_key_of_the_help_is_documented(verb: str, key: str) -> None:
     row = next(line for line in OPERATING.partition("## JSON")[2].splitlines() if line.startswith(f"| `{verb}` |"))
     assert f"`{key}`" in row
@@ -65,26 +66,26 @@ def test_every_exit_code_is_documented() -> None:
     assert codes == set(re.findall(r"^\| `(\d+)` \|", OPERATING, re.MULTILINE))
 
 
-@pytest.mark.parametrize("folder", ["probes", "units"])
+@each(lambda: ["probes", "units"])
 def test_every_probe_and_unit_is_described(folder: str) -> None:
     told = (ROOT / folder / "README.md").read_text()
     for path in (ROOT / folder).iterdir():
         assert path.name in {"README.md", "__pycache__", "__init__.py"} or f"`{path.name}" in told, path.name
 
 
-@pytest.mark.parametrize("unit", sorted(path.name for path in (ROOT / "units").iterdir() if path.suffix in UNITS))
+@each(lambda: sorted(path.name for path in (ROOT / "units").iterdir() if path.suffix in UNITS))
 def test_every_unit_is_told_of_with_what_it_is(unit: str) -> None:
     rows = [line for line in SYSTEMD.partition("## What runs")[2].partition("\n## ")[0].splitlines() if line.startswith("| `")]
     assert any(f"`{unit}`" in row.split("|")[1] for row in rows)
 
 
-@pytest.mark.parametrize("user", ACCOUNTS[1:])
+@each(lambda: ACCOUNTS[1:])
 def test_every_user_is_told_of_with_what_it_may(user: str) -> None:
     rows = SYSTEMD.partition("## Users, files, rights")[2].partition("\n## ")[0].splitlines()
     assert any(row.startswith(f"| `{user}` |") for row in rows)
 
 
-@pytest.mark.parametrize("unit", sorted(path.name for path in (ROOT / "units").glob("*.service")))
+@each(lambda: sorted(path.name for path in (ROOT / "units").glob("*.service")))
 def test_every_service_has_its_figure_in_the_docs(unit: str) -> None:
     assert re.search(rf"^\| `{re.escape(unit)}` \| \d\.\d \|$", SYSTEMD, re.MULTILINE)
 
@@ -106,12 +107,13 @@ def test_every_decision_is_in_the_list() -> None:
     assert set(re.findall(r"\]\(([a-z0-9-]+\.md)\)", WORDS[ROOT / "docs" / "decisions" / "README.md"])) == pages
 
 
-@pytest.mark.parametrize("verb", VERBS)
+@each(lambda: VERBS)
 def test_every_verb_is_told_of(verb: str) -> None:
     assert any(re.search(rf"(`|mind (--home \S+ )?){verb}\b", text) for text in WORDS.values())
 
 
-@pytest.mark.parametrize(("section", "name", "default"), _settings())
+@each(_settings)
+@spread
 def test_every_setting_is_documented_with_its_default(section: str, name: str, default: object) -> None:
     words = WORDS[ROOT / "docs" / "configuration.md"].partition(f"\n{section}")[2].partition("\n##")[0]
     row = next((line for line in words.splitlines() if line.startswith(f"| `{name}` |")), "")
@@ -128,18 +130,18 @@ def test_the_crash_points_page_has_exactly_the_named_ones() -> None:
     assert named == set(POINTS)
 
 
-@pytest.mark.parametrize("table", sorted(set(re.findall(r"CREATE TABLE (\w+)", "".join(sql for _, sql in MIGRATIONS)))))
+@each(lambda: sorted(set(re.findall(r"CREATE TABLE (\w+)", "".join(sql for _, sql in MIGRATIONS)))))
 def test_every_record_is_described(table: str) -> None:
     assert f"`{table}`" in WORDS[ROOT / "docs" / "records.md"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each(lambda: PAGES)
 def test_no_link_leads_nowhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", WORDS[page]):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@each(lambda: PAGES)
 def test_no_make_target_is_named_that_is_not_there(page: Path) -> None:
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"`make ([a-z-]+)", WORDS[page])) <= targets
