@@ -1,6 +1,6 @@
 """Door: a lease that is a thread and a few dictionaries, over the real socket and the real lines. It can be slow, deaf, or away.
 
-It passes the suite that the real organ passes (tests/unit/test_lease_conformance.py). What it was asked is kept in `asked`.
+It passes the suite that the real organ passes (tests/real/test_lease_conformance.py). What it was asked is kept in `asked`.
 """
 
 import os

@@ -9,6 +9,7 @@
 5. It never waits and tries again: who calls knows what may wait.
 """
 
+import functools
 import json
 import secrets
 from collections.abc import Mapping
@@ -47,13 +48,15 @@ class Login:
     token: str = field(repr=False)
 
 
+_tls = functools.cache(httpx.create_ssl_context)
+"""One for a process: loading the system's certificates costs 40 ms and a megabyte."""
+
+
 class MatrixClient:
     """The connections of this process to every homeserver."""
 
     def __init__(self, *, transport: httpx.AsyncBaseTransport | None = None) -> None:
         self._transport = transport
-        self._tls = httpx.create_ssl_context()
-        """One for all: loading the system's certificates costs 40 ms and a megabyte."""
         self._pools: dict[int, httpx.AsyncClient] = {}
         self.greeting = trio.CapacityLimiter(GREETING_MAX)
         """Held by who signs in."""
@@ -127,7 +130,7 @@ class MatrixClient:
         if number not in self._pools:
             self._pools[number] = httpx.AsyncClient(
                 transport=self._transport,
-                verify=self._tls,
+                verify=_tls(),
                 limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
                 timeout=httpx.Timeout(None, connect=CONNECT_S),
                 cookies=CookieJar(policy=DefaultCookiePolicy(allowed_domains=[])),

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 import mind_body
 from mind_body.crash import POINTS
 from tests.each import each
 
+pytestmark = pytest.mark.xdist_group("source")  # which is read once for all of them
 PACKAGE = Path(mind_body.__file__).parent
 KINDS = ("Shapes", "Rule", "Door", "Loop", "Wiring")
 ORGANS = ("mouth", "heartbeat", "persona", "self_run", "lease")

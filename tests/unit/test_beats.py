@@ -13,6 +13,7 @@ from mind_body.mind.places import admit_turn_places
 from mind_body.mind.records import Standing
 from mind_body.settings import HostConfig
 from tests.builders import NOW, hold, insert_run, insert_turn, release
+from tests.examples import share
 from tests.heart_stage import BEATS, HOME, Stage
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
@@ -225,7 +226,7 @@ async def test_a_beat_is_lost_to_no_quiet_hours_and_comes_when_they_end(tmp_path
     stage.close()
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=share(0.15), deadline=None)
 @given(st.lists(st.tuples(st.integers(1, 2 * BEAT), st.sampled_from(["look", "restart", "word", "hold"])), max_size=40))
 async def test_whatever_happens_beats_are_a_tempo_apart_and_each_wakes_one(
     tmp_path_factory: pytest.TempPathFactory, deeds: list[tuple[int, str]]

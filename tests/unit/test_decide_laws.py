@@ -34,6 +34,7 @@ from mind_body.self_run.constants import Constants
 from mind_body.self_run.decide import decide, find_row, state_of
 from mind_body.self_run.facts import Child, Facts, Flush, Ladder, Standing, Verdict
 from mind_body.self_run.ladder import decide_leave
+from tests.examples import share
 from tests.self_bench import DONE, LADDER, Bench, begin
 
 REAL = Constants()
@@ -184,7 +185,7 @@ LAWS = [value for name, value in sorted(globals().items()) if name.startswith("l
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__.removeprefix("law_"))
 def test_whatever_happens_a_run(law: Callable[[Bench], None]) -> None:
-    @settings(max_examples=150, deadline=None)
+    @settings(max_examples=share(1.0), deadline=None)
     @given(plays())
     def holds(bench: Bench) -> None:
         law(bench)
@@ -232,7 +233,7 @@ class AnyRun(RuleBasedStateMachine):
 
 
 TestAnyRun = AnyRun.TestCase
-TestAnyRun.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestAnyRun.settings = settings(max_examples=share(0.5), stateful_step_count=40, deadline=None)
 
 
 @pytest.mark.long

@@ -21,6 +21,7 @@ from mind_body.mouth.take_in import TakeIn, Taken
 from mind_body.mouth.waits import FIRST_S, MOST_S, wait_s
 from mind_body.settings import PeopleConfig
 from tests.builders import NOW, insert, make_config, make_mind
+from tests.examples import share
 
 HER, BOB, ROOM = "@ada:example.org", "@bob:example.org", "!room:example.org"
 CAPS = Caps(1000, 0)
@@ -232,7 +233,7 @@ def test_an_encrypted_room_gets_one_notice_and_history_gets_none(mind: Mind) -> 
     assert take(mind, "s2", joined=timeline([{**secret, "event_id": "$4"}])).encrypted == []
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share(0.25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 def test_every_way_of_cutting_a_timeline_gives_all_of_it_in_order_once(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

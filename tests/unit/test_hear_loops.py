@@ -21,6 +21,7 @@ from mind_body.mind.wake_facts import Place
 from mind_body.mouth.take_in import TakeIn, Taken
 from mind_body.mouth.tell import tell_taken
 from tests.builders import NOW, insert_room, insert_run, insert_session, insert_turn, make_config, make_mind
+from tests.examples import share
 from tests.unit.test_ear_waits import seated
 from tests.unit.test_hear import BOB, CAPS, HER, ROOM, Json, edit, event, message, timeline
 
@@ -206,7 +207,7 @@ Speech = tuple[bool, str]
 """Whether a person, and in which thread."""
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=share(0.25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(st.booleans(), st.sampled_from(["", "$a", "$b"])), min_size=1, max_size=12),
     st.lists(st.sampled_from(["", "$a", "$b"]), max_size=2 * TURNS),

@@ -22,6 +22,8 @@ from mind_body.settings import HostConfig, MindConfig
 from tests.each import each
 from tests.noted_kinds import COMPUTED, NOT_GIVEN, Found, Noted, find_noted
 
+pytestmark = pytest.mark.xdist_group("source")  # which is read once for all of them
+
 
 @functools.cache
 def found() -> Found:

@@ -14,6 +14,7 @@ from mind_body.mind import outbox
 from mind_body.mind.records import NewSaid, Said, SaidKind, SaidState
 from mind_body.mind.store import Mind, open_mind
 from tests.builders import insert_room
+from tests.examples import share
 
 
 @pytest.fixture
@@ -106,7 +107,7 @@ def test_a_newer_edit_takes_the_place_of_one_that_nobody_tried_to_send(mind: Min
         assert outbox.count_edits(tx, "p") == 3
 
 
-@settings(max_examples=50, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=share(0.5), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.sampled_from(["admit", "attempt", "send", "again"]), max_size=20), st.integers(0, 10**9))
 def test_whatever_happens_between_edits_at_most_one_waits_unattempted_and_it_is_the_newest(
     mind: Mind, steps: list[str], run: int
@@ -184,7 +185,7 @@ def test_a_wait_is_remembered_when_the_mind_is_opened_again(mind: Mind) -> None:
     again.close()
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=share(0.25), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(body=st.text())
 def test_any_text_comes_back_as_it_was(mind: Mind, body: str) -> None:
     admit(mind, new_said(f"s-{body}", body=body))

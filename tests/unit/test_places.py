@@ -19,6 +19,7 @@ from mind_body.mind.turning import NewTurn, TurnEnd
 from mind_body.mind.turns import close_turn, open_turn
 from mind_body.mind.wake_facts import FOREVER, Window
 from tests.builders import NOW, insert_room, insert_session, make_config, make_mind
+from tests.examples import share
 
 ROOM, OTHER = "!a:example.org", "!b:example.org"
 BOT, BOB = "@bot:example.org", "@bob:example.org"
@@ -262,7 +263,7 @@ _DEED = st.tuples(
 )
 
 
-@settings(max_examples=60, deadline=None)  # each makes a file
+@settings(max_examples=share(0.25), deadline=None)
 @given(st.lists(_DEED, max_size=25))
 def test_the_counts_are_what_reading_everything_again_would_give(
     tmp_path_factory: pytest.TempPathFactory, deeds: Sequence[tuple[str, str, str]]

@@ -28,6 +28,7 @@ from mind_body.mind.questions import (
 from mind_body.mind.records import SaidKind
 from mind_body.mind.store import Mind, Transaction
 from tests.builders import NOW, OPERATOR, insert_room, make_mind, make_new_said, make_question
+from tests.examples import share
 
 ROOM = "!dm:example.org"
 
@@ -110,7 +111,7 @@ def test_of_several_about_one_thing_the_newest_row_counts_whatever_the_clock_did
     assert [one.id for one in read_questions(tx)] == ["other", "a", "z"], "the newest first"
 
 
-@settings(max_examples=40, deadline=None)  # each makes a file
+@settings(max_examples=share(0.25), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(["day:1", "month:1"]), st.sampled_from(["reopen", "retire"]))))
 def test_a_window_is_extended_once_for_each_question_whose_first_answer_said_so(
     tmp_path_factory: pytest.TempPathFactory, answers: list[tuple[int, str, Answer]]

@@ -28,6 +28,7 @@ from mind_body.mind.runs import (
 )
 from mind_body.mind.wakes import read_waiting_mail
 from tests.builders import NOW, insert_heard, insert_room, insert_session, insert_turn, make_mind
+from tests.examples import share
 
 KIND = RunKind.PERSONA_TURN
 
@@ -204,4 +205,4 @@ class RunLives(RuleBasedStateMachine):
 
 
 TestRunLives = RunLives.TestCase
-TestRunLives.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)
+TestRunLives.settings = settings(max_examples=share(0.2), stateful_step_count=20, deadline=None)

@@ -15,6 +15,7 @@ from mind_body.matrix.speech import CONTENT_MAX, clean_text, measure_content, re
 from mind_body.matrix.split import Part, split_text
 from mind_body.mind.records import NewSaid, SaidKind
 from tests.builders import make_said
+from tests.examples import share
 
 FAMILY = "👩‍👩‍👧‍👦"
 FENCE = (
@@ -137,7 +138,7 @@ def test_a_single_line_longer_than_an_event_is_cut_between_words_and_never_insid
     assert all(row.content["body"].count(FAMILY) * len(FAMILY) == len(row.content["body"]) for row in say(FAMILY * 5000))
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=share(0.5))
 @given(TEXTS, st.sampled_from([250, 400, 900]))
 @example("```py\n" + "x" * 400 + "\n```\n", 250)
 @example("- > ```py\n  > a\n  > " + "b " * 200 + "\n  > ```\n", 250)

@@ -16,6 +16,7 @@ from mind_body.mind.runs import adopt_run, charge_run, end_run, live_run, read_p
 from mind_body.mind.store import open_mind
 from mind_body.settings import HostConfig
 from tests.builders import NOW, hold, insert_heard, insert_room, make_config, make_home, release
+from tests.examples import share
 
 HOST = HostConfig(start_grace_s=2.0, restart_min_s=0.5, restart_max_s=4.0)
 CONFIG = make_config()
@@ -171,4 +172,4 @@ class WakeLives(RuleBasedStateMachine):
 
 
 TestWakeLives = WakeLives.TestCase
-TestWakeLives.settings = settings(max_examples=15, stateful_step_count=25, deadline=None)
+TestWakeLives.settings = settings(max_examples=share(0.15), stateful_step_count=25, deadline=None)

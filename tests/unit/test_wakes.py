@@ -260,6 +260,7 @@ READINGS: dict[str, Callable[[Transaction], object]] = {
 }
 
 
+@pytest.mark.xdist_group("old mind")
 @pytest.mark.parametrize("reading", READINGS)
 def test_a_long_history_makes_no_look_longer(old_mind: Mind, reading: str) -> None:
     steps = [0]

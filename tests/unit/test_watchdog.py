@@ -1,20 +1,11 @@
-"""The watchdog: a process whose loop hangs is ended, one that is slow or slept is not; and the real heartbeat under a real hang."""
+"""The watchdog: a process whose loop hangs is ended, one that is slow or slept is not."""
 
-import os
-import signal
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import trio
-
-from mind_body.heartbeat.main import HUNG_MIN_S
 from mind_body.host.watchdog import EXIT_HUNG, Watchdog, open_watchdog
-from tests.builders import make_home
-from tests.unit.test_heartbeat import ORGAN
 
 
 class Clock:
@@ -85,23 +76,3 @@ with open_watchdog(0.2, "A test"):
 
 def test_a_process_that_hangs_in_its_own_journal_is_ended_all_the_same() -> None:
     assert subprocess.run([sys.executable, "-c", HANGS], check=False, timeout=30).returncode == EXIT_HUNG
-
-
-def start_heartbeat(root: Path, **env: str) -> subprocess.Popen[bytes]:
-    home = make_home(root, "ada", host="look_s = 0.2\n")
-    return subprocess.Popen([*ORGAN, str(home.root), "organ", "heartbeat"], env=os.environ | env, stderr=subprocess.PIPE)
-
-
-async def test_a_heartbeat_that_hangs_is_ended_and_one_that_looks_is_not() -> None:
-    with TemporaryDirectory(prefix="mind-") as one, TemporaryDirectory(prefix="mind-") as another:
-        looks = start_heartbeat(Path(one))
-        hangs = start_heartbeat(Path(another), MIND_CRASH_AT="heartbeat.look@3:hang")  # the first looks have gone well
-        with trio.fail_after(HUNG_MIN_S + 30):
-            _, lines = await trio.to_thread.run_sync(hangs.communicate, abandon_on_cancel=True)
-        assert hangs.returncode == EXIT_HUNG
-        assert b"looks after every Mind" in lines
-        assert b"no progress" in lines
-        assert looks.poll() is None, "it was started before the other one and has lived longer"
-        looks.send_signal(signal.SIGTERM)
-        await trio.to_thread.run_sync(looks.communicate)
-        assert looks.returncode == 0

@@ -39,6 +39,7 @@ from mind_body.mind.store import Transaction, open_mind
 from mind_body.mind.work_records import NewFollowUp
 from tests import builders
 from tests.builders import NOW, OPERATOR
+from tests.examples import share
 from tests.fakes import Notes
 from tests.homes import call, make_home
 
@@ -106,7 +107,7 @@ WHOLE = ("limited", "authentication", "payment", "spend", "budget", "self-limite
 PAUSES = st.sampled_from([*WHOLE, f"spend:room:{ROOM}", f"self-spend:room:{ROOM}"])
 
 
-@settings(max_examples=120)
+@settings(max_examples=share(0.5))
 @given(
     mail=st.lists(
         st.tuples(st.sampled_from([OPERATOR, "@bob:example.org", "@bot:example.org"]), st.integers(-2000, 6 * HOUR)), max_size=3

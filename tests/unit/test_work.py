@@ -43,6 +43,7 @@ from mind_body.mind.work_records import (
     SelfRunEnd,
 )
 from tests.builders import NOW, WINDOW, insert, insert_heard, insert_room, make_mind, make_new_said
+from tests.examples import share
 
 ROOM = "!a:example.org"
 CONVERSATION = f"room:{ROOM}"
@@ -327,7 +328,7 @@ def test_in_a_restored_mind_claimed_work_is_open_again(tx: Transaction) -> None:
 DEEDS = ("admit", "propose", "confirm", "drop", "claim", "end", "bury")
 
 
-@settings(max_examples=60, deadline=None)  # each makes a file
+@settings(max_examples=share(0.25), deadline=None)
 @given(st.lists(st.tuples(st.sampled_from(DEEDS), st.integers(0, 5), st.sampled_from(sorted(FATES)))))
 def test_whatever_happens_exactly_the_claimed_work_has_the_live_run_and_nothing_is_forgotten(
     tmp_path_factory: pytest.TempPathFactory, deeds: list[tuple[str, int, str]]
