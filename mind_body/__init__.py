@@ -13,5 +13,5 @@ Rooms, from the roof down. An arrow points down, never up or sideways between or
     matrix  model                        the homeserver, the providers
     host  control                        the machine, what is allowed
     mind                                 what is remembered
-    ids clock money errors config settings home shared log journal_kinds crash data    ground
+    ids clock money errors config settings home shared log journal_kinds crash data sqlite_file    ground
 """

@@ -10,8 +10,8 @@
 """
 
 import json
-import sqlite3  # noqa: TID251 - the outbox is the mind's
 from collections.abc import Sequence
+from typing import Any
 
 from mind_body.mind.records import NewSaid, Said, SaidKind, SaidState
 from mind_body.mind.store import Transaction
@@ -141,7 +141,7 @@ def mark_wait(tx: Transaction, said_id: str, not_before: int, reason: str) -> No
     )
 
 
-def _said(row: sqlite3.Row) -> Said:
+def _said(row: Any) -> Said:
     return Said(
         id=row["id"],
         place=row["place"],

@@ -1,6 +1,8 @@
 """The ledger: its file, its sums, and who reads beside the organ."""
 
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -179,6 +181,42 @@ def test_an_older_ledger_is_copied_and_brought_up(path: Path, monkeypatch: pytes
     assert [call.id for call in read_calls(path)] == ["c1"]
     monkeypatch.undo()
     assert [call.id for call in read_calls(path.with_name(f"ledger.db.before-{NEWEST + 1}"))] == ["c1"]
+
+
+OPENS = """
+import select, sys
+from pathlib import Path
+from types import SimpleNamespace
+from mind_body import sqlite_file
+from mind_body.lease.ledger_file import open_ledger
+
+def wait(*args):
+    print("waits", flush=True)
+    return select.select(*args)
+
+sqlite_file.select = SimpleNamespace(select=wait)
+open_ledger(Path(sys.argv[1])).close()
+"""
+
+
+def test_processes_that_open_a_new_ledger_together_wait_for_each_other(path: Path) -> None:
+    open_ledger(path, begin=True).close()
+    raw = sqlite3.connect(path, isolation_level=None)
+    raw.execute("PRAGMA journal_mode=DELETE")  # as it is until somebody has opened it for the first time
+    raw.execute("BEGIN IMMEDIATE")  # and somebody is about to
+    openers = [
+        subprocess.Popen([sys.executable, "-c", OPENS, str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for _ in range(4)
+    ]
+    for opener in openers:
+        assert opener.stdout is not None
+        assert opener.stdout.readline() == "waits\n", opener.communicate()[1]
+    raw.execute("ROLLBACK")
+    assert [(opener.communicate()[1], opener.returncode) for opener in openers] == [("", 0)] * 4
+    raw.close()
+    again = sqlite3.connect(path)
+    assert again.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    again.close()
 
 
 # Rows and sums
