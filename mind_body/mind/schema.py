@@ -1,7 +1,8 @@
 """Shapes: the tables of a mind.db, as numbered migrations.
 
 A migration is a number and SQL; each is applied with its own mark (`PRAGMA user_version`) in one transaction, under an exclusive
-lock and after a copy (see `store`). A number is never reused and its SQL never edited after a release.
+lock and after a copy, and all of them in one where a file is made (see `store`). A number is never reused and its SQL never edited
+after a release.
 """
 
 from mind_body.mind.schema_talk import TALK

@@ -118,11 +118,15 @@ def _migrate(mind: Mind, db: Transaction) -> None:
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
         version = read_mark(db).version
+        if version == 0:
+            # Made just now: there is nothing to copy and no version between to come back to.
+            apply_migrations(db, KIND, MIGRATIONS)
+            return
         for migration in MIGRATIONS:
             if migration[0] <= version:
                 continue
             before = path.with_name(f"{path.name}.before-{migration[0]}")
-            if version and not before.exists():
+            if not before.exists():
                 mind.backup_to(before)
             apply_migrations(db, KIND, [migration])
     finally:

@@ -1,5 +1,6 @@
 """The mind file: two writers, migrations, backups, and every way in which a file or a disk can be bad."""
 
+import contextlib
 import os
 import shutil
 import signal
@@ -417,6 +418,58 @@ def fill_second_release(tx: Transaction) -> dict[str, list[dict[str, object]]]:
     tables = [row["name"] for row in tx.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'")]
     found = {table: [dict(row) for row in tx.execute(f"SELECT * FROM {table}")] for table in tables}
     return {table: rows for table, rows in found.items() if rows}
+
+
+DIES_NEW = """
+import os, signal, sqlite3, sys
+from pathlib import Path
+from mind_body.mind.store import open_mind
+
+def die(sql):
+    if sys.argv[2] in sql:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class Traced(sqlite3.Connection):
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.set_trace_callback(die)
+
+connect = sqlite3.connect
+sqlite3.connect = lambda *args, **kwargs: connect(*args, factory=Traced, **kwargs)
+open_mind(Path(sys.argv[1]), create=True)
+"""
+
+
+MAKING = ["CREATE TABLE heard", "RENAME TO said_before", "CREATE TABLE pulse", f"user_version={schema.NEWEST}", "COMMIT"]
+
+
+@pytest.mark.parametrize("last", MAKING)
+def test_dying_while_a_mind_is_made_leaves_nothing_of_it_and_it_can_be_made_again(path: Path, last: str) -> None:
+    died = subprocess.run([sys.executable, "-c", DIES_NEW, str(path), last], check=False)
+    assert died.returncode == -signal.SIGKILL
+    raw = sqlite3.connect(path)
+    assert raw.execute("SELECT count(*) FROM sqlite_master").fetchone() == raw.execute("PRAGMA user_version").fetchone() == (0,)
+    raw.close()
+    make_mind(path.parent).close()
+    assert check_mind(path) == "ok"
+    assert not list(path.parent.glob("*.before-*"))
+
+
+def read_schema(path: Path) -> set[tuple[str, ...]]:
+    with contextlib.closing(sqlite3.connect(path)) as raw:
+        return set(raw.execute("SELECT type, name, tbl_name, sql FROM sqlite_master"))
+
+
+def test_a_mind_that_came_all_the_way_is_like_a_new_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for newest in range(1, schema.NEWEST + 1):
+        with monkeypatch.context() as patch:
+            patch.setattr(store, "MIGRATIONS", schema.MIGRATIONS[:newest])
+            patch.setattr(store, "NEWEST", newest)
+            open_mind(path, create=True).close()
+    make_mind(path.parent, "new.db").close()
+    assert read_schema(path) == read_schema(path.with_name("new.db"))
+    copies = {before.name for before in path.parent.glob("*.before-*")}
+    assert copies == {f"mind.db.before-{number}" for number in range(2, schema.NEWEST + 1)}
 
 
 OPENS = """
