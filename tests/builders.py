@@ -1,17 +1,23 @@
 """Every record a test needs, with defaults that mean nothing: a test names only what it is about."""
 
+import functools
 import itertools
+import os
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from mind_body.control.effective import BrakeFile, DialFile
 from mind_body.control.files import write_brake, write_dial
 from mind_body.home import Home, directory_home
+from mind_body.mind import store
 from mind_body.mind.asking_records import Campaign, Question
 from mind_body.mind.records import NewSaid, Run, RunKind, Said, SaidKind, SaidState
 from mind_body.mind.store import Mind, Transaction, open_mind
 from mind_body.mind.wake_facts import WaitingMail, Window
 from mind_body.settings import MindConfig
+from mind_body.shared import make_shared, open_shared
+from mind_body.sqlite_file import Migration
 
 NOW = 1_800_000_000_000
 """An instant like any other."""
@@ -42,7 +48,7 @@ def make_home(root: Path, *names: str, toml: str = "", host: str = "") -> Home:
 
 def add_mind(home: Home, name: str, toml: str = "") -> None:
     home.mind_file(name).write_text(f'[matrix]\nhomeserver = "http://127.0.0.1:1"\nuser = "@{name}:example.org"\n{toml}\n')
-    open_mind(home.mind_db(name), create=True).close()
+    make_mind(home.mind_db(name).parent, home.mind_db(name).name).close()
     release(home, name)
 
 
@@ -56,7 +62,21 @@ def hold(home: Home, name: str, reason: str = "") -> None:
 
 
 def make_mind(directory: Path, name: str = "mind.db") -> Mind:
-    return open_mind(directory / name, create=True)
+    """As `open_mind` makes one, whose statements take longer than most tests: they are run once, and the file is copied."""
+    path = directory / name
+    if not path.exists():
+        make_shared(directory)
+        os.close(open_shared(path))
+        path.write_bytes(_new_mind(vars(store)["MIGRATIONS"]))  # a test may have set others
+    return open_mind(path, create=True)
+
+
+@functools.cache
+def _new_mind(_: tuple[Migration, ...]) -> bytes:
+    with tempfile.TemporaryDirectory() as directory:
+        path = Path(directory) / "mind.db"
+        open_mind(path, create=True).close()
+        return path.read_bytes()
 
 
 def make_run(**columns: Any) -> Run:

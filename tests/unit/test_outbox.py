@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from mind_body.mind import outbox
 from mind_body.mind.records import NewSaid, Said, SaidKind, SaidState
 from mind_body.mind.store import Mind, open_mind
-from tests.builders import insert_room
+from tests.builders import insert_room, make_mind
 from tests.examples import share
 
 
 @pytest.fixture
 def mind(tmp_path: Path) -> Iterator[Mind]:
-    opened = open_mind(tmp_path / "mind.db", create=True)
+    opened = make_mind(tmp_path)
     yield opened
     opened.close()
 

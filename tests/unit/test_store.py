@@ -450,7 +450,7 @@ def test_dying_while_a_mind_is_made_leaves_nothing_of_it_and_it_can_be_made_agai
     raw = sqlite3.connect(path)
     assert raw.execute("SELECT count(*) FROM sqlite_master").fetchone() == raw.execute("PRAGMA user_version").fetchone() == (0,)
     raw.close()
-    make_mind(path.parent).close()
+    open_mind(path, create=True).close()
     assert check_mind(path) == "ok"
     assert not list(path.parent.glob("*.before-*"))
 
@@ -466,7 +466,7 @@ def test_a_mind_that_came_all_the_way_is_like_a_new_one(path: Path, monkeypatch:
             patch.setattr(store, "MIGRATIONS", schema.MIGRATIONS[:newest])
             patch.setattr(store, "NEWEST", newest)
             open_mind(path, create=True).close()
-    make_mind(path.parent, "new.db").close()
+    open_mind(path.with_name("new.db"), create=True).close()
     assert read_schema(path) == read_schema(path.with_name("new.db"))
     copies = {before.name for before in path.parent.glob("*.before-*")}
     assert copies == {f"mind.db.before-{number}" for number in range(2, schema.NEWEST + 1)}
