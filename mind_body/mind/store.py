@@ -71,8 +71,8 @@ def open_mind(path: Path, *, create: bool = False) -> Mind:
             make_shared(path.parent)
             os.close(open_shared(path))  # SQLite would make it for its owner; its log takes the file's mode
         with sqlite_file.kept(sqlite_file.connect(path, busy_ms=BUSY_TIMEOUT_MS, statements=STATEMENTS_MAX)) as db:
-            mark = read_mark(db)
-            if mark.application_id != APPLICATION_ID and mark != Mark(0, 0):
+            mark, empty = _read_first(db)
+            if mark.application_id != APPLICATION_ID and not empty:
                 raise MindFileError(f"{path} is a database, but not a mind; move it away, or restore a backup with `mind restore`")
             KIND.refuse_newer(path, mark.version, NEWEST)
             db.execute(f"PRAGMA cache_size=-{CACHE_KIB}")
@@ -109,6 +109,16 @@ def is_behind(path: Path) -> bool:
     except (MindFileError, StorageError):
         return False
     return mark.application_id == APPLICATION_ID and mark.version < NEWEST
+
+
+def _read_first(db: Transaction) -> tuple[Mark, bool]:
+    """What the file says of itself, and whether there is nothing in it yet; both at one instant, for another may be making it."""
+    db.execute("BEGIN")
+    try:
+        mark = read_mark(db)
+        return mark, mark == Mark(0, 0) and db.execute("SELECT 1 FROM sqlite_master").fetchone() is None
+    finally:
+        db.execute("ROLLBACK")
 
 
 def _migrate(mind: Mind, db: Transaction) -> None:

@@ -235,13 +235,16 @@ def test_a_mind_from_a_newer_release_is_refused_and_left_untouched(path: Path) -
     assert [found.name for found in path.parent.glob("mind.db*") if not found.name.endswith("-lock")] == ["mind.db"]
 
 
-def test_a_database_of_somebody_else_is_refused(path: Path) -> None:
+@pytest.mark.parametrize("application", [0, 7])
+def test_a_database_of_somebody_else_is_refused(path: Path, application: int) -> None:
     raw = sqlite3.connect(path)
-    raw.execute("PRAGMA application_id=7")
+    raw.execute(f"PRAGMA application_id={application}")
     raw.execute("CREATE TABLE theirs (x)")
     raw.close()
+    before = path.read_bytes()
     with pytest.raises(MindFileError, match="not a mind"):
-        open_mind(path)
+        open_mind(path, create=True)
+    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize("garbage", [b"this is no database", b"SQLite format 3\0" + bytes(4080), b"\xff" * 9000])
