@@ -10,8 +10,11 @@ import pytest
 from tests.parts_present import require_part
 from tests.real.parts.chat_api import answer_with, open_chat_api
 from tests.real.parts.echo import echo
+from tests.real.parts.hearing import OpenScene, opening_scenes
 from tests.real.parts.house import House
 from tests.real.parts.lease import close_leases
+from tests.real.parts.messages_api import MessagesApi, Prose, scripted_messages_api
+from tests.real.parts.organ import Organ
 from tests.real.parts.scene import Scene
 from tests.real.parts.synapse import Homeserver, open_homeserver
 from tests.real.parts.systemd_bed import open_bed
@@ -60,6 +63,37 @@ def house(homeserver: Homeserver, tmp_path: Path) -> Iterator[House]:
             yield found
         finally:
             found.scene.close()
+
+
+@pytest.fixture
+def open_scene(tmp_path: Path) -> Iterator[OpenScene]:
+    with opening_scenes(tmp_path / "home") as found:
+        yield found
+
+
+@pytest.fixture
+def _heard(open_scene: OpenScene, homeserver: Homeserver) -> tuple[Scene, Organ]:
+    return open_scene(homeserver)
+
+
+@pytest.fixture
+def scene(_heard: tuple[Scene, Organ]) -> Scene:
+    """A home without a Mind yet, and without `mind up`: its `mouth` is the test's to start."""
+    return _heard[0]
+
+
+@pytest.fixture
+def mouth(_heard: tuple[Scene, Organ]) -> Organ:
+    return _heard[1]
+
+
+@pytest.fixture
+def works() -> Iterator[MessagesApi]:
+    """The Messages API that a Self's CLI talks to: whatever it is asked, the work is done."""
+    require_part("claude")
+    require_part("bubblewrap")
+    with scripted_messages_api(Prose("I wrote it.")) as api:
+        yield api
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,7 @@
 """X1 and X2 with a real Synapse and the mouth as a process: what is queued, and what an independent account reads back."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +14,7 @@ from mind_body.matrix.speech import render_say
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.records import NewSaid
 from mind_body.mind.store import open_mind
-from tests.real.parts.organ import Organ
+from tests.real.parts.hearing import OpenScene, join_room
 from tests.real.parts.person import Person
 from tests.real.parts.scene import Scene, wait_until
 from tests.real.parts.synapse import Homeserver
@@ -23,22 +22,6 @@ from tests.real.parts.synapse import Homeserver
 pytestmark = pytest.mark.real
 
 FAMILY = "👩‍👩‍👧‍👦"
-
-
-@pytest.fixture
-def open_scene(tmp_path: Path) -> Iterator[Callable[[Homeserver], tuple[Scene, Organ]]]:
-    """A home with a mouth of its own over a homeserver."""
-    opened: list[tuple[Scene, Organ]] = []
-
-    def begin(homeserver: Homeserver) -> tuple[Scene, Organ]:
-        scene = Scene(homeserver, tmp_path / "home")
-        opened.append((scene, Organ("mouth", scene.directory)))
-        return opened[-1]
-
-    yield begin
-    for scene, mouth in opened:
-        mouth.close()
-        scene.close()
 
 
 def queue(scene: Scene, *rows: NewSaid) -> None:
@@ -57,24 +40,18 @@ def say(room: str, text: str) -> list[NewSaid]:
     return render_say(new_id(), room, text, thread=None, reply_to=None)
 
 
-def join_room(scene: Scene, bob: Person, her: str) -> str:
-    room = bob.create_room(invite=(her,), direct=True)
-    scene.wait_joined("ada", room)
-    return room
-
-
 def hers(bob: Person, room: str, her: str) -> list[str]:
     return [event["content"]["body"] for event in bob.messages(room, her)]
 
 
 def test_x1_a_429_loses_nothing_keeps_the_order_and_holds_up_no_other_room(
-    start_homeserver: Callable[..., Homeserver], open_scene: Callable[[Homeserver], tuple[Scene, Organ]]
+    start_homeserver: Callable[..., Homeserver], open_scene: OpenScene
 ) -> None:
     server = start_homeserver(limits={"rc_message": {"per_second": 0.2, "burst_count": 3}})
     scene, mouth = open_scene(server)
     her, bob = scene.add_mind("ada"), scene.person()
     mouth.start()
-    long_room, other_room = join_room(scene, bob, her), join_room(scene, bob, her)
+    long_room, other_room = join_room(scene, bob, her, direct=True), join_room(scene, bob, her, direct=True)
     reply = say(long_room, "\n\n".join(f"{n} " + "word " * 4200 for n in range(8)))
     assert len(reply) == 8
     progress = render_notice("en", NoticeKey.UNREACHABLE, "cause", other_room)
@@ -130,13 +107,11 @@ class Balanced(HTMLParser):
             assert self.open.pop() == tag
 
 
-def test_x2_200_kb_arrive_whole_and_each_part_stands_for_itself(
-    homeserver: Homeserver, open_scene: Callable[[Homeserver], tuple[Scene, Organ]]
-) -> None:
+def test_x2_200_kb_arrive_whole_and_each_part_stands_for_itself(homeserver: Homeserver, open_scene: OpenScene) -> None:
     scene, mouth = open_scene(homeserver)
     her, bob = scene.add_mind("ada"), scene.person()
     mouth.start()
-    room = join_room(scene, bob, her)
+    room = join_room(scene, bob, her, direct=True)
     prose = f'Prose with {FAMILY}, **bold** "quoted" words & a [link](https://example.org/?a=1&b=2).\n\n'
     table = "| who | what |\n| --- | --- |\n" + "".join(f"| Ada {n} | {FAMILY} |\n" for n in range(80))
     fence = (
@@ -164,12 +139,12 @@ def test_x2_200_kb_arrive_whole_and_each_part_stands_for_itself(
 
 @pytest.mark.parametrize("redacted", [False, True], ids=["", "redacted meanwhile"])
 def test_d5_an_attempt_that_the_homeserver_may_have_forgotten_is_found_in_the_history(
-    homeserver: Homeserver, open_scene: Callable[[Homeserver], tuple[Scene, Organ]], *, redacted: bool
+    homeserver: Homeserver, open_scene: OpenScene, *, redacted: bool
 ) -> None:
     scene, mouth = open_scene(homeserver)
     her, bob = scene.add_mind("ada"), scene.person()
     mouth.start()
-    room = join_room(scene, bob, her)
+    room = join_room(scene, bob, her, direct=True)
     queue(scene, *say(room, "once and never again"))
     (event_id,) = bob.wait_for("her message", lambda: [event["event_id"] for event in bob.messages(room, her)])
     wait_until("its receipt", lambda: unsent(scene) == 0)

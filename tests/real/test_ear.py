@@ -1,31 +1,17 @@
 """The ear against a real Synapse: what becomes mail, in which order, and what a death in the middle leaves. No model is needed."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from tests.real.parts.hearing import OpenScene, join_room
 from tests.real.parts.organ import Organ
 from tests.real.parts.person import Person
 from tests.real.parts.scene import Scene, wait_until
 from tests.real.parts.synapse import Homeserver
 
 pytestmark = pytest.mark.real
-
-
-@pytest.fixture
-def scene(homeserver: Homeserver, tmp_path: Path) -> Iterator[Scene]:
-    scene = Scene(homeserver, tmp_path / "home")
-    yield scene
-    scene.close()
-
-
-@pytest.fixture
-def mouth(scene: Scene) -> Iterator[Organ]:
-    mouth = Organ("mouth", scene.directory)
-    yield mouth
-    mouth.close()
 
 
 def heard(scene: Scene, room: str, standing: str | None = None) -> list[dict[str, Any]]:
@@ -47,19 +33,16 @@ def wait_synced(scene: Scene) -> None:
     scene.wait_rows("ada", "a position", "SELECT 1 FROM position")
 
 
-def join_room(scene: Scene, person: Person, her: str, **how: Any) -> str:
-    """A room that she has joined, with her join heard: nothing of what follows is between invite and join."""
-    room = person.create_room(invite=(her,), **how)
-    scene.wait_joined("ada", room)
-    scene.wait_rows("ada", "no gap", "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM gap)")
-    return room
+def begin(scene: Scene, mouth: Organ) -> tuple[str, Person]:
+    """Ada, who listens, and bob."""
+    her, bob = scene.add_mind("ada"), scene.person()
+    mouth.start()
+    wait_synced(scene)
+    return her, bob
 
 
 def test_an_upgraded_room_is_followed_and_a_dm_stays_one(scene: Scene, mouth: Organ) -> None:
-    her = scene.add_mind("ada")
-    bob = scene.person()
-    mouth.start()
-    wait_synced(scene)
+    her, bob = begin(scene, mouth)
     public, dm = join_room(scene, bob, her, public=True), join_room(scene, bob, her, direct=True)
     for old, text in ((public, "here we go on"), (dm, "and we here")):
         new = bob.call("POST", f"/rooms/{old}/upgrade", json={"new_version": "11"})["replacement_room"]
@@ -111,10 +94,7 @@ def test_an_invite_and_a_message_while_she_was_down_are_mail_in_a_dm(scene: Scen
 def test_d4_25_messages_and_30_state_events_while_she_was_down_are_mail_in_order_once(
     scene: Scene, mouth: Organ, crash_at: str
 ) -> None:
-    her = scene.add_mind("ada")
-    bob = scene.person()
-    mouth.start()
-    wait_synced(scene)
+    her, bob = begin(scene, mouth)
     room = join_room(scene, bob, her)
     dm = join_room(scene, bob, her, direct=True)
     bob.say_to(room, her, "the last one before")
@@ -143,10 +123,7 @@ def test_d4_25_messages_and_30_state_events_while_she_was_down_are_mail_in_order
 
 
 def test_d1_a_death_between_the_answer_and_the_rows_loses_nothing(scene: Scene, mouth: Organ) -> None:
-    her = scene.add_mind("ada")
-    bob = scene.person()
-    mouth.start()
-    wait_synced(scene)
+    her, bob = begin(scene, mouth)
     room = join_room(scene, bob, her)
     mouth.stop()
     bob.say_to(room, her, "only once")
@@ -161,10 +138,7 @@ def test_d1_a_death_between_the_answer_and_the_rows_loses_nothing(scene: Scene, 
 
 
 def test_d2_without_its_position_nothing_old_becomes_mail(scene: Scene, mouth: Organ) -> None:
-    her = scene.add_mind("ada")
-    bob = scene.person()
-    mouth.start()
-    wait_synced(scene)
+    her, bob = begin(scene, mouth)
     room = join_room(scene, bob, her, direct=True)
     bob.send(room, "before")
     wait_body(scene, room, "before")
@@ -179,10 +153,7 @@ def test_d2_without_its_position_nothing_old_becomes_mail(scene: Scene, mouth: O
 
 
 def test_d2_a_lost_mind_still_knows_its_dms_and_makes_no_mail_of_old_messages(scene: Scene, mouth: Organ) -> None:
-    her = scene.add_mind("ada")
-    bob = scene.person()
-    mouth.start()
-    wait_synced(scene)
+    her, bob = begin(scene, mouth)
     room = join_room(scene, bob, her, direct=True)
     bob.send(room, "before")
     wait_body(scene, room, "before")
@@ -199,10 +170,7 @@ def test_d2_a_lost_mind_still_knows_its_dms_and_makes_no_mail_of_old_messages(sc
 def test_d7_she_hears_neither_herself_on_another_device_nor_a_notice_as_mail(
     scene: Scene, mouth: Organ, homeserver: Homeserver
 ) -> None:
-    her = scene.add_mind("ada")
-    bob = scene.person()
-    mouth.start()
-    wait_synced(scene)
+    her, bob = begin(scene, mouth)
     room = join_room(scene, bob, her, direct=True)
     second = homeserver.person_of(homeserver.login(her[1:].partition(":")[0], "her long password"))
     second.send(room, "typed by herself elsewhere")
@@ -236,10 +204,7 @@ def test_w3_strangers_are_heard_as_context_and_their_invites_declined(scene: Sce
 
 
 def test_only_what_addresses_her_is_mail_in_a_room_and_public_rooms_share_one_conversation(scene: Scene, mouth: Organ) -> None:
-    her = scene.add_mind("ada")
-    bob = scene.person()
-    mouth.start()
-    wait_synced(scene)
+    her, bob = begin(scene, mouth)
     rooms = [join_room(scene, bob, her, public=public) for public in (False, True, True)]
     for room in rooms:
         bob.send(room, "nobody is meant")
@@ -267,10 +232,7 @@ def test_a_dm_that_gains_a_third_member_is_a_room_from_then_on(scene: Scene, mou
 
 
 def test_an_edit_and_a_redaction_reach_what_she_has_not_read(scene: Scene, mouth: Organ) -> None:
-    her = scene.add_mind("ada")
-    bob = scene.person()
-    mouth.start()
-    wait_synced(scene)
+    her, bob = begin(scene, mouth)
     room = join_room(scene, bob, her, direct=True)
     first, second = bob.send(room, "frist"), bob.send(room, "regretted")
     wait_body(scene, room, "regretted")
@@ -282,10 +244,7 @@ def test_an_edit_and_a_redaction_reach_what_she_has_not_read(scene: Scene, mouth
 
 
 def test_an_encrypted_room_is_told_once_that_she_cannot_read(scene: Scene, mouth: Organ) -> None:
-    her = scene.add_mind("ada")
-    bob = scene.person()
-    mouth.start()
-    wait_synced(scene)
+    her, bob = begin(scene, mouth)
     state = [{"type": "m.room.encryption", "state_key": "", "content": {"algorithm": "m.megolm.v1.aes-sha2"}}]
     room = join_room(scene, bob, her, direct=True, initial_state=state)
     bob.send(room, {"algorithm": "m.megolm.v1.aes-sha2", "ciphertext": "x"}, kind="m.room.encrypted")
@@ -297,10 +256,7 @@ def test_an_encrypted_room_is_told_once_that_she_cannot_read(scene: Scene, mouth
 
 
 def test_a_held_mind_hears_and_joins_nothing(scene: Scene, mouth: Organ) -> None:
-    her = scene.add_mind("ada")
-    bob = scene.person()
-    mouth.start()
-    wait_synced(scene)
+    her, bob = begin(scene, mouth)
     room = join_room(scene, bob, her, direct=True)
     scene.brake("ada", "held")
     wait_until("the brake to be noticed", lambda: "is held" in mouth.journal())
@@ -312,60 +268,46 @@ def test_a_held_mind_hears_and_joins_nothing(scene: Scene, mouth: Organ) -> None
     scene.wait_joined("ada", invited)
 
 
-def test_a_gap_over_the_cap_says_how_many_she_missed(homeserver: Homeserver, tmp_path: Path) -> None:
-    scene = Scene(homeserver, tmp_path / "home", gap_max_events=10)
-    mouth = Organ("mouth", scene.directory)
-    try:
-        her = scene.add_mind("ada")
-        bob = scene.person()
-        mouth.start()
-        wait_synced(scene)
-        room = join_room(scene, bob, her, direct=True)
-        bob.send(room, "start")
-        wait_body(scene, room, "start")
-        mouth.stop()
-        for number in range(60):
-            bob.send(room, f"number {number}")
-        mouth.start()
-        wait_body(scene, room, "number 59")
-        found = bodies(scene, room, "mail")
-        # Synapse may still hand out the answer to the poll that the stop cut off: then the first one is not in the gap.
-        missed = next(index for index, body in enumerate(found) if "could not be read" in body)
-        before, after = found[:missed], found[missed + 1 :]
-        assert after == [f"number {number}" for number in range(30, 60)]
-        assert before in (["start"], ["start", "number 0"])
-        assert found[missed].startswith(f"{31 - len(before)} messages before the next one")
-    finally:
-        mouth.close()
+def test_a_gap_over_the_cap_says_how_many_she_missed(homeserver: Homeserver, open_scene: OpenScene) -> None:
+    scene, mouth = open_scene(homeserver, gap_max_events=10)
+    her, bob = begin(scene, mouth)
+    room = join_room(scene, bob, her, direct=True)
+    bob.send(room, "start")
+    wait_body(scene, room, "start")
+    mouth.stop()
+    for number in range(60):
+        bob.send(room, f"number {number}")
+    mouth.start()
+    wait_body(scene, room, "number 59")
+    found = bodies(scene, room, "mail")
+    # Synapse may still hand out the answer to the poll that the stop cut off: then the first one is not in the gap.
+    missed = next(index for index, body in enumerate(found) if "could not be read" in body)
+    before, after = found[:missed], found[missed + 1 :]
+    assert after == [f"number {number}" for number in range(30, 60)]
+    assert before in (["start"], ["start", "number 0"])
+    assert found[missed].startswith(f"{31 - len(before)} messages before the next one")
 
 
 def test_a_restarted_homeserver_and_a_lost_token_are_waited_out(
-    start_homeserver: Callable[..., Homeserver], tmp_path: Path
+    start_homeserver: Callable[..., Homeserver], open_scene: OpenScene
 ) -> None:
     homeserver = start_homeserver()
-    scene = Scene(homeserver, tmp_path / "home", sync_timeout_s=2.0)
-    mouth = Organ("mouth", scene.directory)
-    try:
-        her = scene.add_mind("ada")
-        bob = scene.person()
-        mouth.start()
-        wait_synced(scene)
-        room = join_room(scene, bob, her, direct=True)
-        homeserver.restart()
-        bob.send(room, "after the restart")
-        wait_body(scene, room, "after the restart")
-        assert "cannot hear just now" in mouth.journal()
-        token = (scene.home.credentials / "ada.matrix-session").read_text().strip()
-        (before,) = scene.rows("ada", "SELECT device_id FROM identity")
-        her_client = Person(homeserver.base_url, her, token)
-        her_client.call("POST", "/logout", json={})
-        her_client.close()
-        bob.send(room, "after the logout")
-        wait_body(scene, room, "after the logout")
-        (after,) = scene.rows("ada", "SELECT device_id FROM identity")
-        assert before == after
-    finally:
-        mouth.close()
+    scene, mouth = open_scene(homeserver, sync_timeout_s=2.0)
+    her, bob = begin(scene, mouth)
+    room = join_room(scene, bob, her, direct=True)
+    homeserver.restart()
+    bob.send(room, "after the restart")
+    wait_body(scene, room, "after the restart")
+    assert "cannot hear just now" in mouth.journal()
+    token = (scene.home.credentials / "ada.matrix-session").read_text().strip()
+    (before,) = scene.rows("ada", "SELECT device_id FROM identity")
+    her_client = Person(homeserver.base_url, her, token)
+    her_client.call("POST", "/logout", json={})
+    her_client.close()
+    bob.send(room, "after the logout")
+    wait_body(scene, room, "after the logout")
+    (after,) = scene.rows("ada", "SELECT device_id FROM identity")
+    assert before == after
 
 
 def test_one_broken_mind_is_told_and_stops_no_other(scene: Scene, mouth: Organ) -> None:

@@ -1,8 +1,7 @@
 """The mouth's part in questions to the operators, against a real Synapse: the room for them, and the answers. Without a model."""
 
 import itertools
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from mind_body.mind.outbox import admit_said
 from mind_body.mind.questions import admit_question, mark_asked
 from mind_body.mind.store import open_mind
 from tests.builders import NOW, make_question
+from tests.real.parts.hearing import OpenScene, join_room
 from tests.real.parts.organ import Organ
 from tests.real.parts.person import Person
 from tests.real.parts.scene import Scene, wait_until
@@ -24,20 +24,6 @@ from tests.real.parts.synapse import Homeserver
 pytestmark = pytest.mark.real
 _fresh = itertools.count(1)
 NO_ALIASES = {"alias_creation_rules": [{"action": "deny"}]}
-
-
-@pytest.fixture
-def scene(homeserver: Homeserver, tmp_path: Path) -> Iterator[Scene]:
-    scene = Scene(homeserver, tmp_path / "home")
-    yield scene
-    scene.close()
-
-
-@pytest.fixture
-def mouth(scene: Scene) -> Iterator[Organ]:
-    mouth = Organ("mouth", scene.directory)
-    yield mouth
-    mouth.close()
 
 
 def raise_question(scene: Scene, question_id: str = "question-1", room: str | None = None) -> None:
@@ -64,15 +50,6 @@ def ask(scene: Scene, person: Person, room: str, question_id: str) -> str:
     )  # fmt: skip
     assert any(event["event_id"] == row["event_id"] and "“reopen”" in event["content"]["body"] for event in person.messages(room))
     return str(row["event_id"])
-
-
-def join_room(scene: Scene, person: Person, her: str, *others: Person, direct: bool = False) -> str:
-    room = person.create_room(invite=(her, *(one.user_id for one in others)), direct=direct)
-    for one in others:
-        one.join(room)
-    scene.wait_joined("ada", room)
-    scene.wait_rows("ada", "no gap", "SELECT 1 WHERE NOT EXISTS (SELECT 1 FROM gap)")
-    return room
 
 
 def react(person: Person, room: str, event_id: str, key: str) -> None:
@@ -105,33 +82,28 @@ def wait_direct(scene: Scene) -> str:
 @pytest.mark.parametrize("crash_at", ["", "ear.question-room"])
 @pytest.mark.parametrize("extra", [{}, NO_ALIASES], ids=["alias", "no aliases"])
 def test_a_direct_room_with_the_operator_is_made_once(
-    start_homeserver: Callable[..., Homeserver], tmp_path: Path, crash_at: str, extra: dict[str, Any]
+    start_homeserver: Callable[..., Homeserver], open_scene: OpenScene, crash_at: str, extra: dict[str, Any]
 ) -> None:
-    scene = Scene(start_homeserver(extra=extra), tmp_path / "home")
-    mouth = Organ("mouth", scene.directory)
-    try:
-        chief = scene.person("chief")
-        her = scene.add_mind("ada", tables={"people": {"operators": ["@*:elsewhere.example", chief.user_id]}})
-        raise_question(scene)
-        if crash_at:
-            mouth.start(crash_at=crash_at)
-            mouth.wait_killed()
-        mouth.start()
-        room = wait_direct(scene)
-        assert {where: content["is_direct"] for where, content in invites(chief).items()} == {room: True}
-        mouth.stop()
-        mouth.start()
-        chief.join(room)
-        scene.wait_rows("ada", "the operator", "SELECT 1 FROM member WHERE user_id = ? AND membership = 'join'", chief.user_id)
-        react(chief, room, ask(scene, chief, room, "question-2"), "✅")
-        assert wait_answer(scene, "question-2") == ("reopen", chief.user_id)
-        assert invites(chief) == {}
-        (known,) = scene.rows("ada", "SELECT joined_members, invited_members FROM room")
-        assert (known["joined_members"], known["invited_members"]) == (2, 0)
-        assert her in {event["sender"] for event in chief.history(room) if event["type"] == "m.room.create"}
-    finally:
-        mouth.close()
-        scene.close()
+    scene, mouth = open_scene(start_homeserver(extra=extra))
+    chief = scene.person("chief")
+    her = scene.add_mind("ada", tables={"people": {"operators": ["@*:elsewhere.example", chief.user_id]}})
+    raise_question(scene)
+    if crash_at:
+        mouth.start(crash_at=crash_at)
+        mouth.wait_killed()
+    mouth.start()
+    room = wait_direct(scene)
+    assert {where: content["is_direct"] for where, content in invites(chief).items()} == {room: True}
+    mouth.stop()
+    mouth.start()
+    chief.join(room)
+    scene.wait_rows("ada", "the operator", "SELECT 1 FROM member WHERE user_id = ? AND membership = 'join'", chief.user_id)
+    react(chief, room, ask(scene, chief, room, "question-2"), "✅")
+    assert wait_answer(scene, "question-2") == ("reopen", chief.user_id)
+    assert invites(chief) == {}
+    (known,) = scene.rows("ada", "SELECT joined_members, invited_members FROM room")
+    assert (known["joined_members"], known["invited_members"]) == (2, 0)
+    assert her in {event["sender"] for event in chief.history(room) if event["type"] == "m.room.create"}
 
 
 def test_an_operator_answers_by_a_reply_by_a_word_and_by_a_reaction(scene: Scene, mouth: Organ) -> None:

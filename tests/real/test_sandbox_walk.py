@@ -209,8 +209,7 @@ async def test_the_real_cli_s_own_tools_find_no_more_and_the_real_key_nowhere(ho
         (bed.work("site") / "told.json").write_text(json.dumps(told))
         api.script(call("Bash", prefix(20_000), command='python3 -IS walker.py "$(cat told.json)" > got.json', timeout=60_000))
         run = bed.claim("Look around.")
-        with trio.fail_after(90):
-            await bed.serve()
+        await bed.serve(within_s=90)
         assert bed.read(run).outcome == "result"
         got = json.loads((bed.work("site") / "got.json").read_text())
     assert (got["found"], got["read"], got["kernel"], got["peeked"], got["signalled"], got["sockets"]) == ([], [], [], [], [], [])

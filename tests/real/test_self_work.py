@@ -1,29 +1,19 @@
 """A person asks for work, a Self does it, and its Persona tells: Synapse, `mind up`, the real CLI, scripted models."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.parts_present import require_part
 from tests.real.parts.chat_api import Answer, Request, answer_with
 from tests.real.parts.echo import echo, read_mail
 from tests.real.parts.house import House
-from tests.real.parts.messages_api import MessagesApi, Prose, call, prefix, scripted_messages_api
+from tests.real.parts.messages_api import MessagesApi, Prose, call, prefix
 from tests.real.parts.person import Event
 
 pytestmark = pytest.mark.real
 BRIEF = "Write the word hello into greeting.txt, and its length into length.txt."
 RESULT = "Both files are written: greeting.txt says hello, length.txt says 5."
-
-
-@pytest.fixture
-def works() -> Iterator[MessagesApi]:
-    """The Messages API that the Self's CLI talks to."""
-    require_part("claude")
-    require_part("bubblewrap")
-    with scripted_messages_api(Prose(RESULT)) as api:
-        yield api
 
 
 def ask_for_work(house: House, works: MessagesApi, **people: Any) -> None:
@@ -36,6 +26,7 @@ def ask_for_work(house: House, works: MessagesApi, **people: Any) -> None:
     secret = house.scene.home.credentials / "ada.self-key"
     secret.touch(0o600)
     secret.write_text("sk-ant-made-up")
+    works.default = Prose(RESULT)
     house.api.default = persona(lambda text: "please write" in text)
 
 

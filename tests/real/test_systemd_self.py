@@ -4,14 +4,12 @@ import contextlib
 import json
 import threading
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.parts_present import require_part
-from tests.real.parts.messages_api import Held, MessagesApi, Prose, Request, Structured, call, prefix, scripted_messages_api
+from tests.real.parts.messages_api import Held, MessagesApi, Prose, Request, Structured, call, prefix
 from tests.real.parts.scene import wait_until
 from tests.real.parts.systemd_product import CLAUDE
 from tests.real.parts.systemd_scene import Household
@@ -21,14 +19,6 @@ CLI = f"{CLAUDE}/claude"
 SELF = "mind-self@ada.service"
 KEY = "sk-ant-real-5f0c77d1"
 HANDOFF = "Goal: hello. Files: a.txt is written, b.txt is not. Next: write b.txt."
-
-
-@pytest.fixture
-def works() -> Iterator[MessagesApi]:
-    require_part("claude")
-    require_part("bubblewrap")
-    with scripted_messages_api(Prose("I wrote it.")) as api:
-        yield api
 
 
 @pytest.fixture

@@ -87,9 +87,10 @@ class SelfBed:
             carry_steers(tx, [one for one in (work.id, work.continues) if one], run.id)
         return run
 
-    async def serve(self) -> None:
+    async def serve(self, within_s: float = 60.0) -> None:
         """The organ, until it leaves by itself."""
-        assert await main.run(self.home, NAME) == 0
+        with trio.fail_after(within_s):
+            assert await main.run(self.home, NAME) == 0
 
     def organ(self) -> Organ:
         """The organ as a process of its own."""
