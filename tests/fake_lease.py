@@ -185,7 +185,7 @@ class FakeLease:
         hers = sum(call.committed for call in others.values() if call.mind == peer.mind)
         words = f"the call may cost {render_usd(ask.ceiling_micro_usd)}, and {render_usd(run)} are committed"
         if ask.ceiling_micro_usd and run + ask.ceiling_micro_usd > run_cap:
-            return Refused(kind="budget", reason=words)
+            return Refused(kind="budget", reason=words, until=None if ask.ceiling_micro_usd > run_cap else now_ms())
         if ask.ceiling_micro_usd and hers + ask.ceiling_micro_usd > day:
             return Refused(kind="spend", reason=words, until=next_day(now_ms(), host.time_zone))
         self._calls[peer.mind, ask.call] = _Call(peer.mind, ask.run, credential, ask.ceiling_micro_usd, now_ms())

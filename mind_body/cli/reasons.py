@@ -243,7 +243,10 @@ def _buried(run: Run | None, verdict: Verdict) -> tuple[str, ...]:
 def _away(known: Known) -> Iterator[str]:
     """Mail that brings no turn."""
     for one in known.turned_away:
-        again = "when a person speaks there" if one.kind == "loop" else known.when(one.until or known.day_ends)
+        again = {
+            "loop": "when a person speaks there",
+            "dear": f"when one run may cost more (`mind dial {known.name} --base-run-usd …`)",
+        }.get(one.kind) or known.when(one.until or known.day_ends)
         where = f"thread {one.mail.thread} of {one.mail.room_id}" if one.mail.thread else one.mail.room_id
         yield f"{_count(one.mail.count, 'brings', 'bring')} no turn: by {one.mail.sender} in {where}; {one.reason}; again {again}."
 

@@ -14,6 +14,7 @@ from mind_body.cli.render import list_words, render_plain, render_table, render_
 from mind_body.cli.unit_states import States, describe, read_states
 from mind_body.clock import next_day, next_month, now_ms, render_utc
 from mind_body.config import read_host_config
+from mind_body.control.govern import RUN_CAP
 from mind_body.errors import MindBodyError
 from mind_body.home import Home
 from mind_body.host.units import DAEMONS, list_units_of
@@ -176,7 +177,7 @@ def _notes(states: States, host: HostConfig, mind: Status) -> list[str]:
         notes.append(f"{name} is held: {mind['reason']} ({way_out})")
     if mind["brake"] == "released" and states.is_started(name) is False:
         notes.append(f"{name} is released, and nothing starts her: `systemctl enable --now mind@{name}.target`")
-    notes += [f"{name} waits{_where(pause)} until {render_utc(pause['until'])}: {pause['reason']}" for pause in mind["pauses"]]
+    notes += [_pause_note(name, pause) for pause in mind["pauses"]]
     notes += _spent_notes(host, mind)
     if mind["open_questions"]:
         times = "a question waits" if mind["open_questions"] == 1 else f"{mind['open_questions']} questions wait"
@@ -190,6 +191,12 @@ def _notes(states: States, host: HostConfig, mind: Status) -> list[str]:
     if mind["encrypted_rooms"]:
         notes.append(f"{name} cannot read encrypted rooms, and is in {list_words(mind['encrypted_rooms'])}")
     return notes
+
+
+def _pause_note(name: str, pause: dict[str, Any]) -> str:
+    if pause["cause"].partition(":")[0] == RUN_CAP:
+        return f"{name} waits{_where(pause)} until one run may cost more (`mind dial {name} --base-run-usd …`): {pause['reason']}"
+    return f"{name} waits{_where(pause)} until {render_utc(pause['until'])}: {pause['reason']}"
 
 
 def _where(pause: dict[str, Any]) -> str:

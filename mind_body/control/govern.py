@@ -39,7 +39,9 @@ SPREAD_MS = 30_000
 """Over so long those who waited for the same reset go on."""
 SHARED = ("limited", "overloaded", "spend")
 """Causes of a pause that ends for many at the same instant."""
-MENDABLE = ("authentication", "payment", "budget", "spend", "fault")
+RUN_CAP = "run-cap"
+"""The cause of a pause that no wait ends: a call for this conversation may cost more than the dial gives to a whole run."""
+MENDABLE = ("authentication", "payment", "budget", RUN_CAP, "spend", "fault")
 """Causes of a pause that an operator mends. Turning the dial, releasing the brake, changing her configuration or her model's key
 says "try now"; else they end by themselves. The rest is no operator's to mend, but for another key or provider."""
 HERS, CONVERSATIONS, HOSTS = "she may spend", "this conversation may cost", "all Minds together may spend"

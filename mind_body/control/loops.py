@@ -11,7 +11,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mind_body.control.govern import Skip
+from mind_body.control.govern import RUN_CAP, Skip
 from mind_body.control.people import is_operator, listed
 from mind_body.mind.wake_facts import PendingMail, Place, WaitingMail
 from mind_body.settings import MindConfig, PeopleConfig
@@ -22,7 +22,10 @@ HOME_SPENT = "she has spoken in her home room as often as she may until a person
 
 @dataclass(frozen=True, slots=True)
 class TurnedAway:
-    """Mail that brings no turn now. `kind`: `loop` until a person speaks there, `ceiling` until the day is over, `cap`."""
+    """Mail that brings no turn now.
+
+    `kind`: `loop` until a person speaks there, `ceiling` until the day is over, `cap`, `dear` until one run may cost more.
+    """
 
     mail: WaitingMail
     kind: str
@@ -86,7 +89,9 @@ def judge_mail(mail: WaitingMail, budget: Budget) -> TurnedAway | None:
     if budget.today.get(mail.sender, 0) >= ceiling and not is_operator(mail.sender, budget.config.people):
         return TurnedAway(mail, "ceiling", f"she has taken {ceiling} turns for {mail.sender} today")
     skip = budget.held.get(mail.conversation)
-    return None if skip is None else TurnedAway(mail, "cap", skip.reason, skip.look_again_at)
+    if skip is None:
+        return None
+    return TurnedAway(mail, "dear" if skip.cause == RUN_CAP else "cap", skip.reason, skip.look_again_at)
 
 
 def sift_mail(waiting: Sequence[WaitingMail], budget: Budget) -> Sifted:

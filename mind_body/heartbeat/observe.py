@@ -85,7 +85,7 @@ class Observer:
         decision = decide_wake(after, control, house, now)
         # A turn under way counts already, while the mail that it answers still waits: that is not turned away.
         turned_away = mail.sifted.turned_away if verdict is None else ()
-        day_ends = next_day(now, self.host.time_zone) if any(one.kind != "cap" for one in turned_away) else 0
+        day_ends = next_day(now, self.host.time_zone) if any(one.until is None for one in turned_away) else 0
         told = plan_turned_away(turned_away, mail.places, config, window.day, day_ends)
         question = None
         if isinstance(decision, Wait) and decision.skip is not None and (facts.pending or facts.awaited):

@@ -5,7 +5,8 @@
 2. At once: a limit of the plan, a cap of spending, what only an operator can mend, and quiet hours, to those whom they hold back.
    An overload, a fault and a lost network from the third time in a row on, or where they wait long: most pass by themselves.
 3. Nobody is told of a wait that is over before a notice would be read, and bots are not told of any.
-4. People in a conversation that has cost what it may are told by the oldest message that waits there, too.
+4. People in a conversation that has cost what it may, or whose next call no run could pay for, are told by the oldest message that
+   waits there, too. In the second case no wait helps, and no instant is promised.
 5. A room or thread that has had its turns is told once until a person speaks; the room of an account that has had its turns of the
    day once in that day.
 """
@@ -68,7 +69,7 @@ def plan_turned_away(
     """What is said about mail that brings no turn. `day`: the operator's, which ends at `until`."""
     found: dict[str, Told] = {}
     for one in turned_away:
-        if one.kind == "cap":
+        if one.until is not None:
             told, key = _capped(one, config), f"cap {one.mail.room_id}"
         else:
             told = _spent(one, places, config) if one.kind == "loop" else _ceiling(one, config, day, until)
@@ -107,7 +108,8 @@ def _capped(one: TurnedAway, config: MindConfig) -> Told | None:
     if not mail.person:
         return None
     thread, language = mail.thread or None, config.persona.language
-    return Told(render_notice(language, NoticeKey.SPENT, mail.oldest_event, mail.room_id, thread=thread, until=one.until or 0))
+    key = NoticeKey.TOO_DEAR if one.kind == "dear" else NoticeKey.SPENT
+    return Told(render_notice(language, key, mail.oldest_event, mail.room_id, thread=thread, until=one.until or 0))
 
 
 def _ceiling(one: TurnedAway, config: MindConfig, day: str, until: int) -> Told:

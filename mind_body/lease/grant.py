@@ -5,7 +5,7 @@ In this order:
 1. Held is refused, whatever else holds.
 2. A call that was settled is not made again. One that is reserved already, at no less, is granted again: who asked had not heard.
 3. A credential with something wrong: until its reset, or until an operator has changed something since.
-4. The run's cap, by the dial. Only the dial opens it again.
+4. The run's cap, by the dial. Another run has room for the call; where none has, only the dial opens it.
 5. The caps of a day and of a month: hers, her conversation's, the host's. Sums count what is reserved whole. Of several that would
    be passed, the one that opens last is the reason. A call that cannot cost anything passes no cap.
 """
@@ -101,8 +101,8 @@ def decide_grant(asked: Asked, control: Control, standing: Standing, caps: Caps,
         return Granted()
     if stopped := find_stop(standing.stops, caps.mended_at, now):
         return refuse(stopped.kind, stopped.reason, stopped.until)
-    if _passes(asked, standing.run, control.dial.run_cap):
-        return refuse("budget", _words(asked, standing.run, control.dial.run_cap, "this run may cost"))
+    if _passes(asked, standing.run, cap := control.dial.run_cap):
+        return _refuse_run(asked, standing.run, cap, now)
     return max(_over(asked, standing, caps, now), key=lambda refused: refused.until or 0, default=Granted())
 
 
@@ -147,6 +147,12 @@ def make_stop(kind: TroubleKind, until: int | None, reason: str, made_at: int, n
 def is_apart(ours: int, theirs: int) -> bool:
     """Whether two sums for the same calls differ by more than they may."""
     return abs(ours - theirs) * 100 > APART_PERCENT * max(ours, theirs)
+
+
+def _refuse_run(asked: Asked, committed: int, cap: int, now: int) -> Refused:
+    if asked.ceiling > cap:
+        return refuse("budget", f"the call may cost {render_usd(asked.ceiling)}, and one run may cost {render_usd(cap)} in all")
+    return refuse("budget", _words(asked, committed, cap, "this run may cost"), now)
 
 
 def _over(asked: Asked, standing: Standing, caps: Caps, now: int) -> Iterator[Refused]:

@@ -24,6 +24,8 @@ class NoticeKey(StrEnum):
     """Whoever answers for her cannot be reached."""
     SPENT = "spent"
     """A cap of spending. Value: `until`."""
+    TOO_DEAR = "too_dear"
+    """One answer could cost more than she may spend on one, and no wait changes that. Value: none."""
     QUIET = "quiet"
     """She keeps quiet hours for everyone. Value: `until`."""
     LOOP_SPENT = "loop_spent"
@@ -84,6 +86,10 @@ CATALOGUES: Mapping[str, Mapping[NoticeKey, str]] = {
             "I cannot think just now: my model cannot be reached. I will answer when it is back; nothing you write is lost."
         ),
         NoticeKey.SPENT: "I have spent what I may spend for now. I will answer after {until}; nothing you write is lost.",
+        NoticeKey.TOO_DEAR: (
+            "An answer could cost more than I may spend on one. Whoever runs me has to allow more: "
+            "then I will answer; nothing you write is lost."
+        ),
         NoticeKey.QUIET: "I keep quiet hours. I will answer after {until}; nothing you write is lost.",
         NoticeKey.LOOP_SPENT: (
             "I have answered here several times without a person saying anything, so I stop until one does. "

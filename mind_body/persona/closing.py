@@ -11,6 +11,7 @@ nothing is said, the mail stays, and is taken again in the conversation that it 
 from dataclasses import dataclass, field
 from typing import Any
 
+from mind_body.control.govern import RUN_CAP
 from mind_body.crash import crash_point
 from mind_body.ids import derived_id
 from mind_body.matrix.speech import render_reaction, render_say
@@ -165,7 +166,8 @@ def _settle_pauses(tx: Transaction, place: Place, opened: Opened, course: Course
     if state_of(outcome) in {TurnState.REPLIED, TurnState.UNREADABLE, TurnState.REFUSED}:
         for cause in PASSING:
             clear_pause(tx, cause)
-        clear_pause(tx, name_apart("spend", opened.batch.conversation))
+        for cause in ("spend", RUN_CAP):
+            clear_pause(tx, name_apart(cause, opened.batch.conversation))
         return
     pause = plan_pause(outcome, read_pauses(tx), now, conversation=opened.batch.conversation)
     if pause is not None:

@@ -5,10 +5,13 @@ import json
 
 import pytest
 
+from mind_body.clock import now_ms
+from mind_body.matrix.notices import NoticeKey, render_sentence
 from tests.real.parts import chat_api
 from tests.real.parts.chat_api import answer_with
 from tests.real.parts.echo import echo
 from tests.real.parts.house import House
+from tests.real.parts.scene import wait_until
 
 pytestmark = pytest.mark.real
 
@@ -116,7 +119,10 @@ def test_the_dials_cap_refuses_the_call_before_it_is_made(house: House) -> None:
     room = house.direct()
     house.scene.dial("ada", base_run_usd=0.000001)
     house.bob.send(room, "cheap?")
-    house.scene.wait_rows("ada", "a pause", "SELECT * FROM pause WHERE cause = 'budget'")
+    (pause,) = house.scene.wait_rows("ada", "a pause", "SELECT * FROM pause WHERE cause LIKE 'run-cap:%'")
+    assert pause["until"] - now_ms() > 3_500_000, "it is not tried again and again"
+    (told,) = wait_until("word of it", lambda: house.events_of_hers(room))
+    assert told["content"]["body"] == render_sentence("en", NoticeKey.TOO_DEAR)
     assert not house.api.requests
     house.scene.dial("ada", base_run_usd=1.0)
     house.api.default = answer_with(echo)

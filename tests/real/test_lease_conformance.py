@@ -152,11 +152,15 @@ async def test_what_is_reserved_counts_whole_until_it_is_settled(place: Place) -
     assert await half.reserve("a", 900) == Reserved()
     declined = await half.reserve("b", 200)
     assert isinstance(declined, Declined)
-    assert (declined.kind, declined.until) == ("budget", None)
+    assert declined.kind == "budget"
+    assert declined.until is not None, "another run has room for it"
     assert "$0.000200" in declined.reason
     await half.settle("a", Usage(output=7), 100, "claude-sonnet-4-5")
     assert await half.reserve("b", 900) == Reserved()
     assert isinstance(await half.reserve("c", 1), Declined)
+    too_dear = await half.reserve("d", 1_001)
+    assert isinstance(too_dear, Declined)
+    assert (too_dear.kind, too_dear.until) == ("budget", None), "no run has"
 
 
 async def test_a_runs_cap_is_that_runs_alone_whatever_process_asks(place: Place) -> None:

@@ -11,11 +11,15 @@ import trio
 
 from mind_body.cli.finding import Check
 from mind_body.cli.spend_checks import check_purse
+from mind_body.clock import now_ms
+from mind_body.control.govern import RUN_CAP
 from mind_body.home import Home
 from mind_body.host.handover import open_stream_socket
 from mind_body.host.liveness import take_hold
 from mind_body.lease.ledger_file import open_ledger
 from mind_body.mind.campaigns import open_campaign
+from mind_body.mind.records import Pause
+from mind_body.mind.runs import set_pause
 from mind_body.mind.store import open_mind
 from mind_body.model.lease_lines import Refused, render_line
 from tests import builders
@@ -260,6 +264,20 @@ def test_caps_that_are_odd_are_told_and_are_no_fault(tmp_path: Path, spend: dict
 def test_caps_as_they_come_are_not_odd(tmp_path: Path) -> None:
     check = _checks(make_home(tmp_path, "ada", released=True))["ada: caps"]
     assert (check["detail"], check["fix"]) == ("$10.00 a day, $100.00 a month", "")
+
+
+def test_a_call_that_no_run_may_make_is_a_fault_until_the_dial_is_turned(tmp_path: Path) -> None:
+    home = make_home(tmp_path, "ada", released=True)
+    with closing(open_mind(home.mind_db("ada"))) as mind, mind.write() as tx:
+        set_pause(tx, Pause(f"{RUN_CAP}:direct:!a:x", now_ms() + 3_600_000, "the call may cost $2.00", since=now_ms()))
+    check = _checks(home)["ada: one run"]
+    assert not check["ok"]
+    assert "$2.00" in str(check["detail"])
+    assert "mind dial ada --base-run-usd" in str(check["fix"])
+    assert "direct:!a:x" in str(check["detail"])
+    assert "in direct:!a:x until one run may cost more" in call(home, "status").output
+    assert call(home, "dial", "ada", "--base-run-usd", "3").exit_code == 0
+    assert "ada: one run" not in _checks(home)
 
 
 def test_a_home_room_that_she_is_in_is_well(tmp_path: Path) -> None:

@@ -107,6 +107,8 @@ def test_a_refusal_has_a_reason_and_an_instant_where_one_is_known_and_held_outra
         if answer.kind in {"spend", "limited", "overloaded"}:
             assert answer.until is not None
             assert answer.until > now
+        elif answer.kind == "budget" and asked.ceiling <= control.dial.run_cap:
+            assert answer.until == now, "another run has room for it"
         else:
             assert answer.until is None, "only an operator opens it"
         if answer.kind == "spend":
@@ -183,9 +185,16 @@ def test_a_reservation_asked_again_is_granted_though_its_sums_are_full() -> None
     assert decide_grant(Asked(6, "reserved", 5), RELEASED, Standing(run=USD - 1), make_caps(), NOW) == Granted()
 
 
-def test_the_run_is_capped_by_the_dial_and_opens_with_it_alone() -> None:
-    answer = refused(decide(200_000, run=900_000))
+def test_a_call_that_no_run_may_make_is_opened_by_the_dial_alone() -> None:
+    answer = refused(decide(1_500_000))
     assert (answer.kind, answer.until) == ("budget", None)
+    assert answer.reason == "the call may cost $1.50, and one run may cost $1.00 in all"
+    assert decide(1_500_000, control=Released(Dial(2.0, 3600, 1.0))) == Granted()
+
+
+def test_the_run_is_capped_by_the_dial_and_another_run_has_room() -> None:
+    answer = refused(decide(200_000, run=900_000))
+    assert (answer.kind, answer.until) == ("budget", NOW)
     assert answer.reason == "the call may cost $0.20, and $0.90 of the $1.00 that this run may cost are committed"
     assert decide(200_000, run=900_000, control=Released(Dial(2.0, 3600, 1.0))) == Granted()
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind_body.control.govern import CONVERSATIONS
+from mind_body.control.govern import CONVERSATIONS, RUN_CAP
 from mind_body.errors import ChildError, ConfigError
 from mind_body.mind.records import Pause, Session, TurnState
 from mind_body.model.pausing import BACKOFF_MAX_MS, OPERATOR_WAIT_MS, plan_fault, plan_pause
@@ -112,6 +112,15 @@ def test_what_only_the_operator_can_mend_is_tried_once_an_hour(kind: str) -> Non
         pauses = (pause,)
         waits.append((pause.until - NOW) // OPERATOR_WAIT_MS)
     assert waits == [1, 2, 4, 8, 16, 24, 24, 24], "work is tried less and less often"
+
+
+def test_a_call_that_no_run_may_make_waits_for_the_operator_and_one_for_which_a_run_had_no_room_left_does_not() -> None:
+    pauses: tuple[Pause, ...] = ()
+    for strikes in (1, 2, 3):
+        pause = plan_pause(Failed("budget", None, "too dear"), pauses, NOW, conversation="room:!a")
+        assert pause == Pause(f"{RUN_CAP}:room:!a", NOW + OPERATOR_WAIT_MS, "too dear", strikes, since=NOW)
+        pauses = (pause,)
+    assert plan_pause(Failed("budget", NOW, "spent"), pauses, NOW) == Pause("budget", NOW + 5_000, "spent", 1, since=NOW)
 
 
 def test_a_half_that_cannot_begin_pauses_where_an_operator_must_act_and_else_only_backs_off() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from mind_body.clock import next_day, next_month
 from mind_body.control.govern import CONVERSATIONS, HOSTS, House, Skip
+from mind_body.control.loops import TurnedAway
 from mind_body.heartbeat.purse import plan_purse
-from mind_body.heartbeat.tell import LONG_MS, STRIKES, plan_tell
+from mind_body.heartbeat.tell import LONG_MS, STRIKES, plan_tell, plan_turned_away
 from mind_body.mind.records import Pause
 from mind_body.mind.wake_facts import Standing
 from mind_body.settings import HostConfig
@@ -71,6 +72,15 @@ def test_each_cause_has_its_own_sentence_and_no_cap_says_that_the_model_cannot_b
         assert "cannot be reached" not in sentence
         assert "2027-01-15 09:00" in sentence, "when she will be back"
     assert words(tell("budget")) != words(tell("limited"))
+
+
+def test_where_no_wait_helps_no_instant_is_promised() -> None:
+    away = [TurnedAway(mail, "dear", "too dear", LATER) for mail in WAITING]
+    told = plan_turned_away(away, {}, CONFIG, "2027-01-15", LATER)
+    assert [one.row.room_id for one in told] == ["!r1:example.org", "!r2:example.org"], "each room once"
+    (sentence,) = words(told)
+    assert "Whoever runs me has to allow more" in sentence
+    assert "2027" not in sentence
 
 
 def test_other_reasons_to_wait_are_nobodys_business() -> None:

@@ -12,7 +12,7 @@ from trio.testing import MockClock
 
 from mind_body.clock import now_ms
 from mind_body.control.files import read_control
-from mind_body.control.govern import CONVERSATIONS
+from mind_body.control.govern import CONVERSATIONS, RUN_CAP
 from mind_body.errors import SessionGone, StorageError
 from mind_body.mind.acks import is_acked
 from mind_body.mind.rooms import read_room, save_room
@@ -211,11 +211,21 @@ async def test_m3_what_came_to_nothing_is_a_pause_of_its_own_kind_that_an_answer
     assert (stage.pauses(), stage.said(), stage.pending()) == ((), ["Here I am."], [])
 
 
-async def test_a_conversations_own_cap_is_a_pause_of_that_one_which_an_answer_there_ends(stage: Stage) -> None:
+@pytest.mark.parametrize(
+    ("failed", "cause"),
+    [
+        (Failed("spend", 4_000_000_000_000, f"$1.00 that {CONVERSATIONS}"), "spend"),
+        (Failed("budget", None, "the call may cost more than one run may"), RUN_CAP),
+    ],
+    ids=["cap", "too dear"],
+)
+async def test_a_conversations_own_cap_is_a_pause_of_that_one_which_an_answer_there_ends(
+    stage: Stage, failed: Failed, cause: str
+) -> None:
     stage.hear("hello")
-    stage.provider.answer = lambda _: Failed("spend", now_ms() + 3_600_000, f"$1.00 that {CONVERSATIONS}")
+    stage.provider.answer = lambda _: failed
     await stage.turn(stage.grant())
-    assert [pause.cause for pause in stage.pauses()] == [f"spend:{CONVERSATION}"]
+    assert [pause.cause for pause in stage.pauses()] == [f"{cause}:{CONVERSATION}"]
     stage.provider.answer = lambda _: saying("Here I am.")
     await stage.turn(stage.grant())
     assert stage.pauses() == ()

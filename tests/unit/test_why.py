@@ -104,7 +104,7 @@ def work(tx: Transaction, asked_by: str = OPERATOR, campaign: str | None = None)
 # -- the same as the heartbeat ----------------------------------------------------------------------------------------------
 
 WHOLE = ("limited", "authentication", "payment", "spend", "budget", "self-limited", "self-fault", "network")
-PAUSES = st.sampled_from([*WHOLE, f"spend:room:{ROOM}", f"self-spend:room:{ROOM}"])
+PAUSES = st.sampled_from([*WHOLE, f"spend:room:{ROOM}", f"run-cap:room:{ROOM}", f"self-spend:room:{ROOM}"])
 
 
 @settings(max_examples=share(0.5))
@@ -202,6 +202,17 @@ def test_each_pause_is_told_with_its_end_in_the_hosts_zone_and_what_mends_it(tmp
         "Paused (network): no answer; over at 09:03 (in 3 min).",
         f"Paused (authentication): HTTP 401; over at 10:00 (in 1 h). {MENDED}",
     )
+
+
+def test_what_no_wait_helps_is_told_with_what_does(scene: Scene) -> None:
+    scene.beats(NOW - HOUR)
+    with scene.write() as tx:
+        builders.insert_heard(tx, ROOM, at=NOW - 10_000)
+        set_pause(tx, Pause(f"run-cap:room:{ROOM}", NOW + HOUR, "too dear", since=NOW + 1))
+    topic = scene.topic("mail")
+    assert (topic.state, topic.next_at) == ("rests", None)
+    (away,) = topic.because
+    assert away.endswith("paused (run-cap): too dear; again when one run may cost more (`mind dial ada --base-run-usd …`).")
 
 
 def test_a_release_that_the_heartbeat_has_not_seen_counts_as_mended(scene: Scene) -> None:
