@@ -34,7 +34,7 @@ class Scene:
 
     patience = 1.0
     """How many times as long as usual one waits for anything here."""
-    victims: tuple[str, ...] = ("mouth", "heartbeat", "persona", "persona", "mouth", "up")
+    victims: tuple[str, ...] = ("mouth", "heartbeat", "persona", "persona", "mouth", "lease", "up")
     """What a campaign of talk kills at random; `up` is everything at once (`cut`)."""
 
     def __init__(self, homeserver: Homeserver, directory: Path, **host: Any) -> None:

@@ -27,7 +27,7 @@ class HostScene(Scene):
     """One host. Its daemons run from `up()` to `down()`."""
 
     patience = 3.0
-    victims = ("mouth", "heartbeat", "persona", "persona", "mouth", "up", "up")
+    victims = ("mouth", "heartbeat", "persona", "persona", "mouth", "lease", "up", "up")
 
     def __init__(self, product: Product, api: ChatApi, homeserver: Homeserver, directory: Path, **host: Any) -> None:
         self.homeserver, self.product, self.directory = homeserver, product, directory
