@@ -101,6 +101,12 @@ class Scene:
         part.write_text(_toml(merged))
         part.rename(self.home.mind_file(name))
 
+    def put_key(self, name: str, text: str) -> None:
+        """What her model's calls are made with; whoever runs already may not see it."""
+        key = self.home.model_key(name)
+        key.touch(0o600)
+        key.write_text(text)
+
     def brake(self, name: str, state: Literal["held", "released"]) -> None:
         """Turn the brake by its file alone: organs must see it without a poke."""
         write_brake(self.home, name, BrakeFile(state=state, by="a scene"))
@@ -193,6 +199,10 @@ class Scene:
             return [dict(row) for row in db.execute(sql, args)]
         finally:
             db.close()
+
+    def ledger(self) -> Path:
+        """What the lease has on record, for a witness, while nothing runs."""
+        return self.home.ledger
 
     def make_mind_file(self, name: str) -> None:
         open_mind(self.home.mind_db(name), create=True).close()
