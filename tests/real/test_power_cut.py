@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from mind_body.lease.ledger_read import read_calls, read_difference
 from mind_body.mind.store import check_mind
 from tests.parts_present import require_part
 from tests.real.parts.campaign import TALK, Campaign
@@ -65,6 +66,9 @@ class PowerCampaign(Campaign):
         self.scene.up()
         self._finish_round()
         assert check_mind(self.scene.home.mind_db("ada")) == "ok"
+        assert read_difference(self.scene.home.ledger) == 0
+        answered = {row["id"] for row in self.scene.rows("ada", "SELECT id FROM turn WHERE state = 'replied'")}
+        assert answered <= {call.id for call in read_calls(self.scene.home.ledger)}, "what was granted is on record"
 
     def _cut(self, what: str) -> None:
         process, self.scene.process = self.scene.process, None

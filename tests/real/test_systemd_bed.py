@@ -11,11 +11,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.parts_present import ROOT, require_part
-from tests.real.parts.scene import wait_until
+from tests.real.parts.scene import is_gone, wait_until
 from tests.real.parts.systemd_bed import Bed, open_bed
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd")]
@@ -69,12 +68,6 @@ def host() -> dict[str, object]:
 
 def cgroups() -> list[Path]:
     return [Path(where) for where, _, _ in os.walk("/sys/fs/cgroup")]
-
-
-def is_gone(pid: int) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    return True
 
 
 def test_it_is_up_in_a_few_seconds_and_nothing_in_it_has_failed(tmp_path: Path) -> None:

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 
 from tests.parts_present import require_part
-from tests.real.parts.campaigns import UNDER_SYSTEMD, Which, open_campaign
+from tests.real.parts.campaigns import CAMPAIGNS, Which, open_campaign
 from tests.real.parts.systemd_zoo import open_host_zoo
 
 pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd")]
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("which", UNDER_SYSTEMD)
+@pytest.mark.parametrize("which", CAMPAIGNS)
 def test_units_that_are_killed_and_hosts_that_lose_power_lose_double_and_reorder_nothing(tmp_path: Path, which: Which) -> None:
     for part in ("systemd", "synapse") if which == "all" else ("systemd", "synapse", "claude", "bubblewrap"):
         require_part(part)

@@ -1,15 +1,28 @@
 """`mind up` over the real organs: who dies comes back and answers, who is held stays away, and nothing is left."""
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
 
+from tests.parts_present import ROOT
 from tests.real.parts.house import House
-from tests.real.parts.scene import wait_until
+from tests.real.parts.scene import is_gone, wait_until
 
 pytestmark = pytest.mark.real
+STARTER = """
+import sys
+from pathlib import Path
+from tests.real.parts.scene import Scene
+scene = Scene(None, Path(sys.argv[1]))
+scene.up()
+print(scene.process.pid, flush=True)
+sys.stdin.read()
+"""
 
 
 def test_every_organ_that_is_killed_comes_back_and_what_was_said_meanwhile_is_answered_once(house: House) -> None:
@@ -78,3 +91,23 @@ def test_kill_9_of_mind_up_leaves_no_organ_behind_and_the_next_one_goes_on(house
     assert "two" in house.answers(room, 2)[-1]
     house.rest()
     assert len(house.bob.texts(room, house.her)) == 2
+
+
+def test_a_household_ends_with_whoever_started_it_even_when_that_is_killed(house: House) -> None:
+    assert house.her
+    words = [sys.executable, "-c", STARTER, str(house.scene.directory)]
+    with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as starter:
+        assert starter.stdout is not None
+        everybody = [int(starter.stdout.readline())]
+        try:
+            house.bob.send(house.direct(), "hello")
+            wait_until("every organ and her persona", lambda: len(house.scene.organs()) == 4)
+            everybody += house.scene.organs()
+        finally:
+            starter.kill()
+    try:
+        wait_until("all of them to be gone", lambda: all(map(is_gone, everybody)), 5)
+    finally:
+        for pid in everybody:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)

@@ -179,7 +179,7 @@ class Campaign:
         self.homeserver.stop(hard=self.random.random() < 0.5)
         for _ in range(kills):
             time.sleep(self.random.uniform(0.0, 0.5))
-            self._kill(self.random.choice(("mouth", "persona", "heartbeat")))
+            self._kill(self.random.choice(("mouth", "persona", "heartbeat", "lease")))
         self.homeserver.start()
         self.found.homeserver_restarts += 1
         self.ask()

@@ -127,7 +127,7 @@ class Books:
 
 def judge_books(scene: Scene, minds: Iterable[str], bills: Iterable[Bill]) -> Books:
     """Nothing runs any more."""
-    path, bills = scene.home.ledger, list(bills)
+    path, bills = scene.ledger(), list(bills)
     calls = read_calls(path)
     billed: dict[tuple[str, str], list[int]] = defaultdict(list)
     made: dict[tuple[str, str], list[LedgerCall]] = defaultdict(list)

@@ -25,7 +25,7 @@ from tests.real.parts.campaign_work import WorkCampaign, WorkFindings
 from tests.real.parts.chat_api import ChatApi
 from tests.real.parts.messages_api import MessagesApi
 from tests.real.parts.person import SAID_KEY
-from tests.real.parts.scene import Table, wait_until
+from tests.real.parts.scene import Scene, Table, wait_until
 from tests.real.parts.synapse import Homeserver
 
 Plot: TypeAlias = Literal["talk", "limit", "work", "purse", "room"]
@@ -94,14 +94,14 @@ class HouseCampaign(WorkCampaign):
         directory: Path,
         organ: Literal["heartbeat", "lease"],
         seed: int = 1,
+        *,
+        scene: Callable[..., Scene] = Scene,
     ) -> None:
         persona: Table = {"beat": True}
         model: Table = {"model": MODEL, "max_output_tokens": 1024}
-        super().__init__(homeserver, api, works, directory, seed, {"persona": persona, "model": model})
+        super().__init__(homeserver, api, works, directory, seed, {"persona": persona, "model": model}, scene=scene)
         people: Table = {"operators": [self.bob.user_id]}
-        key = self.scene.home.model_key("bea")
-        key.touch(0o600)
-        key.write_text("sk-of-bea")
+        self.scene.put_key("bea", "sk-of-bea")
         self.add_mind("bea", {"persona": persona, "people": people, "model": {**model, "credential": "api-key"}})
         self.add_mind("cal", {"persona": persona, "people": people, "model": model})
         self.operator = Operator(self.scene, self.bob, self.minds)

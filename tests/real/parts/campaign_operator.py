@@ -63,7 +63,7 @@ class Operator:
     def _spent(self, name: str) -> int:
         """Today, in micro-USD, with what is reserved."""
         now = now_ms()
-        totals = read_totals(self._scene.home.ledger, local_day(now, "UTC"), local_month(now, "UTC"))
+        totals = read_totals(self._scene.ledger(), local_day(now, "UTC"), local_month(now, "UTC"))
         return totals.minds.get(name, Totals()).day
 
     def _times(self, name: str) -> int:

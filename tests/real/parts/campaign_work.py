@@ -31,7 +31,7 @@ _DONE = re.compile(r"done (w\d{5})")
 FLUSH = "and nothing else"
 BEGINS, INTERRUPTED = "I am working on this for", "My work on this was interrupted."
 NEEDS = {"self.flush-asked": "flush", "self.handoff-stored": "flush", "ear.steer": "slow"}
-RANDOM = ("self", "self", "self", "self", "mouth", "heartbeat", "persona", "up")
+RANDOM = ("self", "self", "self", "self", "mouth", "heartbeat", "persona", "lease", "up")
 
 
 def start_work(request: Asked) -> dict[str, Any]:

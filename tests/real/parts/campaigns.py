@@ -18,7 +18,6 @@ from tests.real.parts.systemd_campaign import open_host_scene
 
 Which: TypeAlias = Literal["all", "self", "heartbeat", "lease"]
 CAMPAIGNS: tuple[Which, ...] = get_args(Which)
-UNDER_SYSTEMD: tuple[Which, ...] = ("all", "self")
 
 
 @contextmanager
@@ -44,7 +43,6 @@ def _open(which: Which, homeserver: Homeserver, home: Path, seed: int, scene: Ca
         with open_chat_api(answer_with(start_work)) as api, scripted_messages_api(do_work) as works:
             yield WorkCampaign(homeserver, api, works, home, seed, scene=scene)
     else:
-        assert scene is Scene, "the house has been built for `mind up` alone"
         models = Models()
         with open_chat_api(models.talk) as api, scripted_messages_api(models.work) as works:
-            yield HouseCampaign(homeserver, api, works, models, home, which, seed)
+            yield HouseCampaign(homeserver, api, works, models, home, which, seed, scene=scene)

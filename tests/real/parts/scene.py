@@ -1,7 +1,7 @@
 """Wiring: a whole household for scenes: a home directory, Minds in it, `mind up` over them, people in rooms.
 
 The Minds' model is whatever the scene scripted; the homeserver is the real Synapse. Everything that is started here is ended here,
-by pid. Organs' journals go to `up.log` in the home, so that a failed scene can be read.
+by pid, and ends with us when we are killed. Organs' journals go to `up.log` in the home, so that a failed scene can be read.
 """
 
 import contextlib
@@ -16,12 +16,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
+import psutil
+
 from mind_body.config import find_home
 from mind_body.control.effective import BrakeFile, DialFile
 from mind_body.control.files import write_brake, write_dial
 from mind_body.mind.store import open_mind
 from tests.real.parts.person import Person
-from tests.real.parts.synapse import Homeserver
+from tests.real.parts.synapse import Homeserver, die_with_parent
 
 QUICK = {"look_s": 1.0, "start_grace_s": 8.0, "restart_min_s": 0.1, "restart_max_s": 1.0}
 """Host settings under which a scene does not wait for the real grace."""
@@ -34,7 +36,7 @@ class Scene:
 
     patience = 1.0
     """How many times as long as usual one waits for anything here."""
-    victims: tuple[str, ...] = ("mouth", "heartbeat", "persona", "persona", "mouth", "up")
+    victims: tuple[str, ...] = ("mouth", "heartbeat", "persona", "persona", "mouth", "lease", "up")
     """What a campaign of talk kills at random; `up` is everything at once (`cut`)."""
 
     def __init__(self, homeserver: Homeserver, directory: Path, **host: Any) -> None:
@@ -101,6 +103,12 @@ class Scene:
         part.write_text(_toml(merged))
         part.rename(self.home.mind_file(name))
 
+    def put_key(self, name: str, text: str) -> None:
+        """What her model's calls are made with; whoever runs already may not see it."""
+        key = self.home.model_key(name)
+        key.touch(0o600)
+        key.write_text(text)
+
     def brake(self, name: str, state: Literal["held", "released"]) -> None:
         """Turn the brake by its file alone: organs must see it without a poke."""
         write_brake(self.home, name, BrakeFile(state=state, by="a scene"))
@@ -111,13 +119,14 @@ class Scene:
     # -- the process tree --------------------------------------------------------------------------------------------
 
     def up(self, **env: str) -> None:
-        """Start `mind up`. Returns at once; scenes wait for what they want to see."""
+        """Start `mind up`, which ends with us however we end. Returns at once; scenes wait for what they want to see."""
         assert self.process is None
         environment = bare_environment(self.directory) | env
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "mind_body", "--home", str(self.directory), "up"],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment, start_new_session=True,
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - one prctl, no lock
             )  # fmt: skip
 
     def down(self, how: int = signal.SIGTERM, deadline_s: float = 10.0) -> int:
@@ -194,6 +203,10 @@ class Scene:
         finally:
             db.close()
 
+    def ledger(self) -> Path:
+        """What the lease has on record, for a witness, while nothing runs."""
+        return self.home.ledger
+
     def make_mind_file(self, name: str) -> None:
         open_mind(self.home.mind_db(name), create=True).close()
 
@@ -239,6 +252,12 @@ def wait_until(what: str, check: Callable[[], Any], deadline_s: float = 60.0) ->
             return found
         assert time.monotonic() < end, f"waited {deadline_s} s in vain for {what}"
         time.sleep(0.05)
+
+
+def is_gone(pid: int) -> bool:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    return True
 
 
 def _toml(tables: dict[str, Table]) -> str:

@@ -4,6 +4,7 @@ Who dies is started again by its unit, by the heartbeat, or by a poke. A power c
 again on what it had written. Crash points are armed by drop-ins.
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -15,19 +16,24 @@ from tests.real.parts.echo import echo
 from tests.real.parts.scene import QUICK, Scene, Table, _toml, wait_until
 from tests.real.parts.synapse import Homeserver
 from tests.real.parts.systemd_bed import Bed, Process, open_bed
-from tests.real.parts.systemd_product import CLAUDE, Product, put_product, shown
+from tests.real.parts.systemd_product import CLAUDE, PYTHON, Product, put_product, shown
 from tests.real.parts.systemd_scene import Household
 
 DROP_IN = "/run/systemd/system"
 UNITS = ("mind-mouth", "mind-heartbeat", "mind-lease", "mind-persona@", "mind-self@")
 MARK = "/run/mind/crashed"
+CHANGE = """
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1], timeout=10) as db:
+    db.execute(sys.argv[2])
+"""
 
 
 class HostScene(Scene):
     """One host. Its daemons run from `up()` to `down()`."""
 
     patience = 3.0
-    victims = ("mouth", "heartbeat", "persona", "persona", "mouth", "up", "up")
+    victims = ("mouth", "heartbeat", "persona", "persona", "mouth", "lease", "up", "up")
 
     def __init__(self, product: Product, api: ChatApi, homeserver: Homeserver, directory: Path, **host: Any) -> None:
         self.homeserver, self.product, self.directory = homeserver, product, directory
@@ -55,6 +61,12 @@ class HostScene(Scene):
         self._minds.append(name)
         self.bed.systemctl("enable", f"mind@{name}.target")
         return user_id
+
+    def configure(self, name: str, tables: dict[str, Table]) -> None:
+        self.household.set(name, **tables)
+
+    def put_key(self, name: str, text: str) -> None:
+        self.bed.write(f"/etc/mind/credentials/model/{name}.model-key", text, 0o600)
 
     # -- units -------------------------------------------------------------------------------------------------------
 
@@ -106,7 +118,18 @@ class HostScene(Scene):
         return self.product.rows(name, sql, *args)
 
     def forget(self, name: str, sql: str) -> None:
-        raise NotImplementedError
+        db = f"/var/lib/mind/{name}/mind.db"
+        self.bed.run(PYTHON, "-IS", "-c", CHANGE, db, sql, user="mind-heartbeat")
+
+    def ledger(self) -> Path:
+        """A copy, as it lies there: SQLite resolves a path into the bed wrongly."""
+        copy = self.directory / "ledger.db"
+        for end in ("", "-wal", "-shm"):
+            lies, to = self.bed.path(f"/var/lib/mind/lease.d/ledger.db{end}"), copy.with_name(copy.name + end)
+            to.unlink(missing_ok=True)
+            if end != "-shm" and lies.exists():
+                shutil.copyfile(lies, to)
+        return copy
 
     def journal(self) -> str:
         return self.bed.told()
