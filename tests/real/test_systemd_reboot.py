@@ -13,7 +13,7 @@ from tests.real.parts.systemd_bed import Bed
 from tests.real.parts.systemd_product import CLAUDE
 from tests.real.parts.systemd_scene import DAEMONS, Household
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd-lives")]
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd-lives"), pytest.mark.early]
 
 
 def power_cut(bed: Bed) -> None:

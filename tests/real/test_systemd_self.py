@@ -14,7 +14,7 @@ from tests.real.parts.scene import wait_until
 from tests.real.parts.systemd_product import CLAUDE
 from tests.real.parts.systemd_scene import Household
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd-lives")]
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd-lives"), pytest.mark.early]
 CLI = f"{CLAUDE}/claude"
 SELF = "mind-self@ada.service"
 KEY = "sk-ant-real-5f0c77d1"

@@ -14,7 +14,7 @@ from tests.real.parts.scene import wait_until
 from tests.real.parts.systemd_bed import Bed
 from tests.real.parts.systemd_scene import DAEMONS, Household
 
-pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd-lives")]
+pytestmark = [pytest.mark.real, pytest.mark.xdist_group("systemd-lives"), pytest.mark.early]
 MOUTH, HEARTBEAT, LEASE = DAEMONS
 STOP_S = 5.0
 ENDED_WELL = "7ad2d189f7e94e70a38c781354912448"

@@ -46,6 +46,26 @@ def test_types_hold_in_the_package_the_tests_and_the_probes() -> None:
     _run(sys.executable, "-m", "mypy")
 
 
+GROUPED = """
+import os, pytest
+pytestmark = pytest.mark.xdist_group("together")
+@pytest.mark.parametrize("number", range(6))
+def test_one(number):
+    with open("workers", "a") as file:
+        file.write(os.environ["PYTEST_XDIST_WORKER"] + "\\n")
+"""
+
+
+def test_tests_of_one_group_have_one_worker(tmp_path: Path) -> None:
+    """What is dear to start, as a host with systemd, is started once for its group."""
+    (tmp_path / "test_grouped.py").write_text(GROUPED)
+    argv = ("-m", "pytest", "-q", "-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider", "--rootdir", ".", "test_grouped.py")
+    subprocess.run([sys.executable, *argv], cwd=tmp_path, capture_output=True, check=True)
+    workers = (tmp_path / "workers").read_text().split()
+    assert len(workers) == 6
+    assert len(set(workers)) == 1
+
+
 def test_shell_files_are_sound() -> None:
     shellcheck = require_part("shellcheck")
     scripts = [str(path.relative_to(ROOT)) for path in _tracked() if _is_shell(path)]
