@@ -3,7 +3,8 @@
 1. A row's id is its Matrix transaction id. Admitting the same id again changes nothing, by whichever organ: it is said once.
 2. queued → attempted → sent or refused. A row that is sent or refused is never touched again.
 3. `attempted_at` and `device_id` are the *first* attempt's, since that is what the homeserver's memory of a transaction id counts
-   from; they move only when the room's history has shown that nothing arrived (`mark_attempted(renewed=True)`).
+   from; they move only when the room's history has shown that nothing arrived (`mark_attempted(renewed=True)`). A login takes the
+   device away (`forget_devices`): whoever was logged out has a device of the same name that remembers nothing.
 4. A room's rows go out in the order they were queued, replies and reactions before notices and those before edits; in a room that
    she is only invited to they wait, since the homeserver would refuse them for ever.
 5. An edit takes the place of every older one of the same row that nobody has tried to send: only the newest is worth an event.
@@ -114,6 +115,11 @@ def mark_attempted(tx: Transaction, said_id: str, device_id: str, now: int, *, r
         " WHERE id = :id AND state IN ('queued', 'attempted')",
         {"id": said_id, "device": device_id, "now": now, "renewed": renewed},
     )
+
+
+def forget_devices(tx: Transaction) -> None:
+    """She logs in anew: whether the homeserver still knows what was attempted before, nobody can tell."""
+    tx.execute("UPDATE said SET device_id = NULL WHERE state = 'attempted'")
 
 
 def mark_sent(tx: Transaction, said_id: str, event_id: str) -> None:

@@ -3,7 +3,8 @@
 1. The device id is chosen and stored before the first login and never changes: transaction ids are remembered per device.
 2. /whoami comes before anything is processed: her id is what the homeserver says, compared exactly with the configured one.
 3. With a password: the token of the last login is used while it is good; else one login. With a token: its device is what
-   /whoami says.
+   /whoami says. A login may follow a logout, with which the homeserver forgets what it took from that device (Synapse does): what
+   was attempted is then looked for before it is sent again, which is stored before the login.
 4. What only an operator can mend is told once, and tried again when a file has changed or after five minutes. What may mend itself
    is waited for, with back-off.
 5. So many sign in at a time: a thousand Minds that start together are neither a stampede at the homeserver nor a thousand first
@@ -28,6 +29,7 @@ from mind_body.host.credentials import kept_at, then_restart
 from mind_body.host.secrets import read_secret, write_secret
 from mind_body.ids import new_id
 from mind_body.matrix.client import Account
+from mind_body.mind.outbox import forget_devices
 from mind_body.mind.records import Identity
 from mind_body.mind.rooms import read_identity, save_identity
 from mind_body.mouth.seat import Seat
@@ -82,6 +84,8 @@ async def _by_password(seat: Seat) -> tuple[Account, Identity]:
         if await account.whoami() == (identity.user_id, identity.device_id):
             return account, identity
     path = seat.home.matrix_secret(seat.name, "password")
+    with seat.mind.write() as tx:
+        forget_devices(tx)
     try:
         login = await seat.client.login_password(mine.homeserver, mine.user, read_secret(path), identity.device_id)
     except (MatrixUnauthorised, MatrixRefused) as error:

@@ -6,8 +6,9 @@
    no other room. Who is told to wait for the same instant hears it with some milliseconds between: such a lead buys nothing.
 3. A wait is bounded and kept with the row: as long as the homeserver said (at most an hour), or a back-off that doubles. An edit
    waits longer than it was told, so that what the account may send meanwhile is there for words.
-4. A row that was attempted more than 20 h ago, or from another device, may be there although the homeserver has forgotten its
-   transaction id (24 h, per device): the room's history is read before it is sent.
+4. A row that was attempted more than 20 h ago, from another device, or before a login, may be there although the homeserver has
+   forgotten its transaction id (24 h, per device, and with a device that was logged out): the room's history is read before it is
+   sent.
 """
 
 from collections.abc import Collection, Sequence

@@ -10,12 +10,13 @@ import trio
 from mind_body.host.secrets import read_secret, write_secret
 from mind_body.log import Journal
 from mind_body.matrix.client import MatrixClient
+from mind_body.mind.outbox import admit_said, mark_attempted, read_said
 from mind_body.mind.rooms import read_identity
 from mind_body.mind.store import open_mind
 from mind_body.mouth.seat import Seat
 from mind_body.mouth.sign_in import keep_signed_in
 from mind_body.settings import HostConfig
-from tests.builders import make_config, make_home
+from tests.builders import make_config, make_home, make_new_said
 from tests.real.parts.synapse import Account, Homeserver, free_port
 
 pytestmark = pytest.mark.real
@@ -101,6 +102,35 @@ async def test_the_device_id_is_stored_before_the_homeserver_is_asked(
         await wait_for(lambda: "matrix.waiting" in place.told.kinds)
         with place.mind.read() as tx:
             assert read_identity(tx) is not None
+        nursery.cancel_scope.cancel()
+
+
+async def test_only_a_login_makes_it_doubtful_what_was_taken_from_her_device(
+    homeserver: Homeserver, account: Account, tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    """The homeserver remembers by the device, and forgets what one that was logged out had sent."""
+
+    async def sign_in() -> str | None:
+        place = Place(tmp_path / "home", client, homeserver.base_url, account.user_id)
+        write_secret(place.secret("password"), account.password)
+        nursery.start_soon(keep_signed_in, place.seat)
+        with trio.fail_after(DEADLINE_S):
+            await place.seat.account()
+        with place.mind.write() as tx:
+            identity, said = read_identity(tx), read_said(tx, "s1")
+            assert identity is not None
+            if said is None:
+                admit_said(tx, [make_new_said("s1", "!room")], None, 1)
+                mark_attempted(tx, "s1", identity.device_id, 2)
+        return said.device_id if said else None
+
+    async with MatrixClient() as client:
+        await sign_in()
+        kept = await sign_in()
+        assert kept is not None
+        assert kept.startswith("MIND")
+        homeserver.person_of(account).call("POST", "/logout/all", json={})
+        assert await sign_in() is None
         nursery.cancel_scope.cancel()
 
 

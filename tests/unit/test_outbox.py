@@ -162,6 +162,17 @@ def test_the_first_attempt_is_kept_until_history_has_shown_that_nothing_arrived(
     assert (read(mind, "s1").attempted_at, read(mind, "s1").device_id) == (30, "OTHER")
 
 
+def test_after_a_login_nobody_knows_which_attempts_the_homeserver_remembers(mind: Mind) -> None:
+    admit(mind, new_said("sent"), new_said("tried"), new_said("new"))
+    with mind.write() as tx:
+        for said in ("sent", "tried"):
+            outbox.mark_attempted(tx, said, "DEVICE", 10)
+        outbox.mark_sent(tx, "sent", "$event")
+        outbox.forget_devices(tx)
+    assert (read(mind, "tried").attempted_at, read(mind, "tried").device_id) == (10, None)
+    assert (read(mind, "sent").device_id, read(mind, "new").state) == ("DEVICE", "queued")
+
+
 def test_a_receipt_names_the_event_and_ends_the_row(mind: Mind) -> None:
     admit(mind, new_said("s1"))
     with mind.write() as tx:

@@ -120,6 +120,7 @@ def test_whoever_waits_is_told_when_or_waits_for_one_that_is(drawn: list[tuple[S
         ({"state": SaidState.ATTEMPTED, "attempted_at": NOW - HOUR, "device_id": "D"}, False),
         ({"state": SaidState.ATTEMPTED, "attempted_at": NOW - MEMORY_MS - 1, "device_id": "D"}, True),
         ({"state": SaidState.ATTEMPTED, "attempted_at": NOW - HOUR, "device_id": "E"}, True),
+        ({"state": SaidState.ATTEMPTED, "attempted_at": NOW - HOUR, "device_id": None}, True),
         ({"state": SaidState.ATTEMPTED, "attempted_at": NOW + HOUR, "device_id": "D"}, True),
     ],
 )
