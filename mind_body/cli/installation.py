@@ -23,7 +23,15 @@ import mind_body
 PACKAGE = "mind-body"
 UNSEEN = ("/home", "/root", "/run/user", "/tmp", "/var/tmp")  # noqa: S108 - what a unit sees of its own
 """What `ProtectHome=yes` and `PrivateTmp=yes` take away (systemd.exec(5))."""
-OPT = "`python3 -m venv /opt/mind-body`, `/opt/mind-body/bin/pip install` its checkout or wheel, `/opt/mind-body/bin/mind install`"
+OPT = (
+    "`/usr/bin/python3 -m venv /opt/mind-body`, `/opt/mind-body/bin/pip install` its checkout or wheel, "
+    "`/opt/mind-body/bin/mind install`"
+)
+PIPX = (
+    "`PIPX_HOME=/opt/pipx PIPX_BIN_DIR=/usr/local/bin pipx install --python /usr/bin/python3` its checkout or wheel, "
+    "`/usr/local/bin/mind install`"
+)
+"""By itself pipx puts it below `~/.local/share/pipx`. Both name an interpreter: one of pyenv's lies in a home, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +62,15 @@ def find_installation(root: Path) -> Installation:
 
 def find_fault(installation: Installation, root: Path) -> str | None:
     """Why a unit could not run it, with the way out; None where it can."""
+    way = PIPX if any("pipx" in path.parts for path in installation.needs) else OPT
     for path in installation.needs:
         there = _below(path, root)
         unseen = next((place for place in UNSEEN if Path(there).is_relative_to(place)), None)
         if unseen:
-            return f"the units could not run {there}: they see nothing of {unseen}; put it below /opt: {OPT}"
+            return f"the units could not run {there}: they see nothing of {unseen}; put it below /opt: {way}"
         closed = next((one for one in (path, *path.parents) if one not in {root, *root.parents} and not _is_open(one)), None)
         if closed:
-            return f"the units could not run {there}: {closed} is closed to other users; `chmod o+rX` it, or: {OPT}"
+            return f"the units could not run {there}: {closed} is closed to other users; `chmod o+rX` it, or: {way}"
     return None
 
 

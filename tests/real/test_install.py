@@ -46,9 +46,9 @@ def install(bed: Bed, *words: str) -> dict[str, object]:
     return dict(json.loads(bed.run(MIND, "install", "--json", *words).stdout))
 
 
-def make_mind(bed: Bed, name: str, *words: str) -> str:
+def make_mind(bed: Bed, name: str, *words: str, program: str = MIND) -> str:
     return bed.run(
-        MIND, "new", name, "--no-input", "--homeserver", "http://127.0.0.1:9", "--user", f"@{name}:mind.localhost",
+        program, "new", name, "--no-input", "--homeserver", "http://127.0.0.1:9", "--user", f"@{name}:mind.localhost",
         "--password-file", "-", *words, text=PASSWORD,
     ).stdout  # fmt: skip
 

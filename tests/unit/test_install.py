@@ -458,6 +458,16 @@ def test_what_units_do_not_see_is_refused_and_opt_is_named(tmp_path: Path, place
     assert "/opt" in fault
 
 
+def test_who_installs_by_pipx_is_told_how_pipx_puts_it_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "root" / ".local" / "share" / "pipx" / "venvs" / "mind-body" / "bin" / "mind"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    fault = find_fault(make_installation(path), tmp_path)
+    assert fault is not None
+    assert "they see nothing of /root" in fault
+    assert "PIPX_HOME=/opt/pipx PIPX_BIN_DIR=/usr/local/bin pipx install" in fault
+
+
 def test_what_other_users_may_not_enter_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "opt" / "mind"
     path.parent.mkdir(mode=0o700)
