@@ -98,12 +98,13 @@ def _carry_out(host: Host, plan: Plan, files: Sequence[WantedFile], words: _Word
     if not dry_run:
         carry_out(host, plan, files)
     count = len(plan.actions)
+    changes = "1 change" if count == 1 else f"{count} changes"
     if as_json:
         click.echo(json.dumps(_render(plan, words, done=not dry_run), indent=2))
     elif count and dry_run:
-        click.echo(f"Nothing was done. Without --dry-run: {count} changes.")
+        click.echo(f"Nothing was done. Without --dry-run: {changes}.")
     else:
-        click.echo(f"Done: {count} changes." if count else words.nothing)
+        click.echo(f"Done: {changes}." if count else words.nothing)
 
 
 def _show(plan: Plan, words: _Words) -> None:

@@ -105,7 +105,9 @@ class Desk:
         """A question about a day that is over would stand beside today's, so that "yes" could mean either."""
         for one in read_over(self.tx, window):
             if answer_question(self.tx, one.id, "retire", OVER, self.now):
-                self.done.note("question.over", f"Nobody answered in time: {one.about} is over.", QUESTION=one.id, ABOUT=one.about)
+                span, _, when = one.about.partition(":")
+                words = f"Nobody answered in time: the {span} {when} is over."
+                self.done.note("question.over", words, QUESTION=one.id, ABOUT=one.about)
 
     def ask_open(self) -> None:
         self.done.said += len(ask_open(self.tx, self.config, self.now))

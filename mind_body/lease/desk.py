@@ -100,7 +100,8 @@ class Desk:
         except (LedgerError, StorageError, ConfigError):
             return
         if gone:
-            self._journal.note("ledger.pruned", f"{gone:,} calls of before {before} were deleted from the ledger.")
+            calls = "1 call" if gone == 1 else f"{gone:,} calls"
+            self._journal.note("ledger.pruned", f"Deleted from the ledger: {calls} of before {before}.")
 
     def close(self) -> None:
         self._place.close()
@@ -146,16 +147,16 @@ class Desk:
         if kept is None:
             return
         journal = bind_peer(self._journal, peer).bind(WHY=refused.kind, **({"NOT_TOLD": kept} if kept else {}))
-        until = None if refused.until is None else render_utc(refused.until)
+        until, why = None if refused.until is None else render_utc(refused.until), refused.reason
         match question:
             case Borrow():
-                journal.note("credential.refused", f"A credential was not lent: {refused.reason}.")
+                journal.note("credential.refused", f"A credential was not lent: {why}.", REASON=why)
             case Reserve(run=run, call=call):
-                journal.note("call.refused", f"A call was refused: {refused.reason}.", RUN=run, CALL=call, UNTIL=until)
+                journal.note("call.refused", f"A call was refused: {why}.", REASON=why, RUN=run, CALL=call, UNTIL=until)
             case Settle(call=call):
-                journal.note("settlement.refused", f"What a call cost was not written down: {refused.reason}.", CALL=call)
+                journal.note("settlement.refused", f"What a call cost was not written down: {why}.", REASON=why, CALL=call)
             case Report(run=run):
-                journal.note("settlement.refused", f"What a run cost was not written down: {refused.reason}.", RUN=run)
+                journal.note("settlement.refused", f"What a run cost was not written down: {why}.", REASON=why, RUN=run)
             case _:
                 assert_never(question)
 

@@ -49,7 +49,8 @@ class Mouth:
             await served.started.wait()
         self._post.notify.ready(self._say_status())
         nursery.start_soon(self._keep_telling)
-        self._post.journal.note("mouth.started", f"The mouth hears and speaks for {len(self._served)} Minds.")
+        minds = "1 Mind" if len(self._served) == 1 else f"{len(self._served)} Minds"
+        self._post.journal.note("mouth.started", f"The mouth hears and speaks for {minds}.")
         thorough = True
         while True:
             begun = trio.current_time()

@@ -460,10 +460,19 @@ def test_each_consequence_is_a_line_and_the_same_one_is_not_told_in_every_breath
         ("call.refused", "warning"),
     ]
     assert {line["MIND"] for line in lines} == {"ada"}
+    assert lines[-1]["WHY"] == "budget"
+    assert lines[-1]["event"] == f"A call was refused: {lines[-1]['REASON']}."
     bank.now += 60_000
     with structlog.testing.capture_logs() as lines:
         bank.reserve("c2", 2_000_000)
     assert [line["NOT_TOLD"] for line in lines] == [2]
+
+
+def test_why_a_credential_is_not_lent_is_a_field_of_its_own(bank: Bank) -> None:
+    hold(bank.home, "ada", "back on Monday")
+    with structlog.testing.capture_logs() as lines:
+        bank.borrow()
+    assert [(line["kind"], line["WHY"], line["REASON"]) for line in lines] == [("credential.refused", "held", "back on Monday")]
 
 
 def test_a_secret_is_in_no_line_no_answer_and_no_file_of_the_ledgers(bank: Bank) -> None:

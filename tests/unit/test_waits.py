@@ -366,7 +366,8 @@ async def test_a_question_about_a_day_that_is_over_is_open_no_more_and_is_not_as
     with stage.minds["ada"].read() as tx:
         assert read_open_questions(tx) == []
     assert [room for room, _, _ in stage.told("ada")] == [ROOM]
-    assert stage.notes.kinds().count("question.over") == 1
+    (words,) = [sentence for kind, sentence, _ in stage.notes.lines if kind == "question.over"]
+    assert words == "Nobody answered in time: the day 2027-01-15 is over."
     stage.close()
 
 
