@@ -25,7 +25,7 @@ from mind_body.lease.ledger_read import read_difference, read_totals
 from mind_body.mind.records import RunKind
 from mind_body.mind.runs import read_pauses
 from mind_body.mind.wakes import pauses_of
-from mind_body.model.lease_lines import LINE_MAX, Borrow, parse_answer, render_line
+from mind_body.model.lease_lines import LINE_MAX, parse_answer
 from mind_body.money import parse_usd, render_usd
 from mind_body.settings import HostConfig, MindConfig
 
@@ -57,8 +57,8 @@ def _how(home: Home) -> str:
 
 
 async def _ask(home: Home) -> str:
-    """We are no half of a Mind, and it says so: then it answers."""
-    handed = await ask_line(home.lease_socket, render_line(Borrow()), LINE_MAX)
+    """We are no half of a Mind, and it says so: then it answers. It is asked for nothing, which it need not warn of."""
+    handed = await ask_line(home.lease_socket, b"", LINE_MAX)
     if isinstance(handed, str):
         raise MindBodyError(handed)
     if handed.descriptor is not None:

@@ -60,14 +60,17 @@ def listen_stream(bound: socket.socket) -> trio.SocketListener:
 
 
 async def ask_line(path: Path, question: bytes, cap: int) -> Handed | str:
-    """Send one line to who listens at `path`; the answer, or why there is none. The caller bounds how long that may take."""
+    """Send one line to who listens at `path`; the answer, or why there is none. The caller bounds how long that may take.
+
+    An empty `question` asks nothing, and says at once that nothing will come.
+    """
     try:
         stream = await trio.open_unix_socket(str(path))
     except OSError as error:
         return f"nobody answers at {path} ({error.strerror or error})"
     try:
         with contextlib.suppress(trio.BrokenResourceError):  # it may have answered before it read all of the question
-            await stream.send_all(question)
+            await (stream.send_all(question) if question else stream.send_eof())
         return await receive_line(stream, cap)
     finally:
         await trio.aclose_forcefully(stream)
@@ -93,6 +96,14 @@ async def receive_line(stream: trio.SocketStream, cap: int) -> Handed | str:
         if handed is None and kept is not None:
             os.close(kept)
     return handed
+
+
+async def will_ask_nothing(stream: trio.SocketStream) -> bool:
+    """Whether the other end has closed its way to us without a byte, and still listens."""
+    try:
+        return await stream.receive_some(1) == b""
+    except trio.BrokenResourceError:
+        return False
 
 
 def has_hung_up(stream: trio.SocketStream) -> bool:

@@ -51,8 +51,8 @@ MONEY: Mapping[str, Kind] = {
         "45c8aec7d69857bde051404060536ae8",
         "warning",
         "The lease refused a model call.",
-        "WHY is the kind: held, budget, spend, limited, authentication and others; UNTIL its end, where that is known. NOT_TOLD"
-        " counts the same refusals since the last such line.",
+        "REASON says why, WHY of which kind that is: held, budget, spend, limited, authentication and others; UNTIL its end, where"
+        " that is known. NOT_TOLD counts the same refusals since the last such line.",
         "`mind why NAME` and `mind spend` say what would allow it.",
     ),
     "settlement.refused": Kind(
@@ -73,7 +73,7 @@ MONEY: Mapping[str, Kind] = {
         "e786ccd0c88f0661048ec1b706a693cd",
         "warning",
         "A credential was not lent.",
-        "She is held, has none, or it cannot be used; the line says which.",
+        "She is held, has none, or it cannot be used; REASON says which.",
         "Do what the line says; `mind doctor` checks it.",
     ),
     "credential.stopped": Kind(
@@ -138,6 +138,13 @@ MONEY: Mapping[str, Kind] = {
         "Somebody was sent away from the lease's socket.",
         "It was no half of a Mind, or did not speak the lease's language. NOT_TOLD counts the same since the last such line.",
         "If no program of yours did it, find out who: nothing but persona and self should connect there.",
+    ),
+    "peer.looked": Kind(
+        "3cfa20db632d1fc23e0cfc77d062073a",
+        "debug",
+        "Somebody looked whether the lease answers.",
+        "It was no half of a Mind, and asked for nothing: `mind doctor` does so.",
+        NOTHING,
     ),
     "gateway.refused": Kind(
         "86c6ac3456d01faf2f06b5f866a7bebe",

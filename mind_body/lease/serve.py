@@ -1,6 +1,7 @@
 """Loop: who connects is looked at, heard, answered, and sent away: many at once, one question each.
 
-1. The kernel says who it is, before a byte is read. Nobody is heard who is no half of a Mind.
+1. The kernel says who it is, before a byte is read. Nobody is heard who is no half of a Mind; of who has nothing to ask, as
+   `mind doctor`, that much is seen.
 2. Nobody waits for anybody: who is slow or silent has so many seconds, and one process so many connections.
 3. A half line, one over the cap, and nonsense end in a closed connection and a line in the journal, seldom the same one.
 4. The answering itself does not wait, so that a question is answered whole or not at all, also at the organ's end.
@@ -14,7 +15,7 @@ import trio
 
 from mind_body.clock import now_ms
 from mind_body.home import Home
-from mind_body.host.handover import has_hung_up, receive_line, send_line
+from mind_body.host.handover import has_hung_up, receive_line, send_line, will_ask_nothing
 from mind_body.host.peers import Peer, find_peer, read_pid
 from mind_body.lease.desk import Desk
 from mind_body.lease.grant import refuse
@@ -25,6 +26,8 @@ from mind_body.model.lease_lines import LINE_MAX, Borrow, Reserve, parse_questio
 
 DEADLINE_S = 5.0
 """For all of a question and its answer: a half asks at once and reads at once."""
+STRANGER_S = 1.0
+"""For a stranger to show that he has nothing to ask; he has had his answer."""
 AT_ONCE = 64
 """Connections of one process: a Self's requests go side by side."""
 
@@ -60,8 +63,7 @@ class Server:
     async def _converse(self, stream: trio.SocketStream, pid: int) -> None:
         peer = find_peer(self._home, stream)
         if isinstance(peer, str):
-            self._complain(peer, "it is no half of a Mind")
-            await send_line(stream, render_line(refuse("peer", f"nothing is lent to {peer}")))
+            await self._dismiss(stream, peer)
         elif self._open[pid] > AT_ONCE:
             self._complain(f"her {peer.organ}", f"it has more than {AT_ONCE} connections", peer)
         elif isinstance(heard := await receive_line(stream, LINE_MAX), str):
@@ -70,6 +72,16 @@ class Server:
             if heard.descriptor is not None:
                 os.close(heard.descriptor)
             await self._answer(stream, peer, heard.line)
+
+    async def _dismiss(self, stream: trio.SocketStream, stranger: str) -> None:
+        await send_line(stream, render_line(refuse("peer", f"nothing is lent to {stranger}")))
+        only_looks = False
+        with trio.move_on_after(STRANGER_S):
+            only_looks = await will_ask_nothing(stream)
+        if only_looks:
+            self._journal.note("peer.looked", f"Somebody looked whether the lease answers: {stranger}.", level="debug")
+        else:
+            self._complain(stranger, "it is no half of a Mind")
 
     async def _answer(self, stream: trio.SocketStream, peer: Peer, line: bytes) -> None:
         question = parse_question(line)

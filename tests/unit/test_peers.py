@@ -21,10 +21,12 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind_body.cli.spend_checks import check_purse
 from mind_body.config import environment
 from mind_body.errors import StorageError
 from mind_body.home import Home
 from mind_body.host.handover import Handed, ask_line, open_stream_socket, receive_line, send_line
+from mind_body.host.liveness import take_hold
 from mind_body.host.peers import (
     Peer,
     forget_ended_peers,
@@ -347,6 +349,21 @@ async def test_a_registered_half_is_lent_its_key_and_nobody_else_is(door: Door) 
     assert (answer.kind, descriptors) == ("peer", 0)
     assert "which nobody registered" in answer.reason
     assert len(door.told("peer.refused")) == 1
+
+
+async def test_the_doctor_only_looks_whether_it_answers_and_is_no_cause_for_a_warning(door: Door) -> None:
+    hold = take_hold(door.home.lock_file("lease"), "l")
+    assert hold is not None
+    for _ in range(2):
+        lease, _ = await check_purse(door.home)
+        assert lease.ok, lease
+    hold.release()
+    with trio.fail_after(5):
+        while len(door.told("peer.looked")) < 2:
+            await trio.sleep(0.01)
+    assert {line["log_level"] for line in door.lines} == {"debug"}
+    await ask_from_a_process(door.home, Borrow())
+    assert len(door.told("peer.refused")) == 1, "who asks is told of, however lately somebody looked"
 
 
 async def test_a_childs_parent_being_a_half_does_not_make_it_one(door: Door) -> None:
