@@ -19,7 +19,7 @@ from mind_body.cli.unit_states import read_states
 from mind_body.cli.who import read_user_name
 from mind_body.clock import now_ms, render_utc
 from mind_body.config import list_minds, parse_settings, read_mind_config
-from mind_body.control.effective import BrakeFile, DialFile, Held
+from mind_body.control.effective import BrakeFile, DialFile, Held, Released
 from mind_body.control.files import read_control, read_dial, write_brake, write_dial
 from mind_body.errors import ConfigError, MindBodyError, OperatorError
 from mind_body.home import Home
@@ -105,6 +105,8 @@ def dial(  # noqa: PLR0917 - click passes by position
         values = _turn(_dial_or_default(home, name), turned)
         faults = trio.run(carry_out, home, [name], lambda one: write_dial(home, one, values), wait_s, lambda _: None)
         _raise(faults)
+        if isinstance(read_control(home, name), Released):
+            _note_unstarted(home, [name])
     else:
         values = read_dial(home, name)
     if as_json:

@@ -1,6 +1,7 @@
 """Wiring: `mind organ mouth`, one process for all Minds of the host.
 
-Minds that appear in or go from `minds/`, and files of theirs that change, are picked up at each look. A poke makes voices look.
+Files of Minds that change are picked up every `look_s`, however many pokes come; Minds that appear in `minds/` or go from it, and
+brakes and dials, at a poke, too. A poke makes voices look.
 """
 
 import signal
@@ -39,11 +40,13 @@ class Mouth:
         self._served: dict[str, Served] = {}
         self._settled: dict[str, tuple[Mark, ...]] = {}
         self._control: dict[str, tuple[Mark, ...]] = {}
+        self._listed: Mark = None
         self._refused_poke: str | None = None
         self._progressed = Nudge()
 
     async def run(self, nursery: trio.Nursery) -> None:
         """Until cancelled. READY when every Mind's loops have started."""
+        next_thorough = trio.current_time() + self._post.look_s
         self._list(nursery)
         for served in list(self._served.values()):
             await served.started.wait()
@@ -51,17 +54,18 @@ class Mouth:
         nursery.start_soon(self._keep_telling)
         minds = "1 Mind" if len(self._served) == 1 else f"{len(self._served)} Minds"
         self._post.journal.note("mouth.started", f"The mouth hears and speaks for {minds}.")
-        thorough = True
         while True:
             begun = trio.current_time()
-            if thorough:
+            if begun >= next_thorough or _mark(self._home.minds_dir) != self._listed:
+                next_thorough = begun + self._post.look_s
                 self._list(nursery)
             settled = self._look()
             await trio.sleep(min(2 * (trio.current_time() - begun), SPACING_MAX_S))
-            thorough = not await self._post.pokes.wait(self._post.look_s if settled else AGAIN_S)
+            await self._post.pokes.wait(next_thorough - trio.current_time() if settled else AGAIN_S)
 
     def _list(self, nursery: trio.Nursery) -> None:
         """Begin with who is new, end with who is gone, begin again with whose files are others now."""
+        self._listed = _mark(self._home.minds_dir)
         names = set(list_minds(self._home))
         marks = {name: _marks(self._home.mind_file(name)) for name in names}
         for name in [name for name in self._served if marks.get(name) != self._settled[name]]:

@@ -146,6 +146,14 @@ def test_a_new_mind_is_started_and_her_secrets_are_handed_to_who_needs_them(bed:
     make_mind(bed, "bea", "--no-start")
     assert not handed.with_name("matrix_bea.matrix-password").exists()
     assert bed.state("mind-persona@bea.socket") == "inactive"
+    turned = bed.run("mind", "dial", "bea", "--heat", "1.5", "--wait", "8")
+    assert ("heat 1.5" in turned.stdout, turned.stderr) == (True, ""), "whoever is there has seen it at once"
+    told = bed.run("mind", "brake", "release", "bea", "--wait", "8").stderr
+    assert (
+        told
+        == bed.run("mind", "dial", "bea", "--heat", "1.2").stderr
+        == ("mind: nothing starts bea: `systemctl enable --now mind@bea.target`\n")
+    )
 
 
 def test_who_is_no_organ_reads_nothing_pokes_nobody_and_borrows_nothing(bed: Bed) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mind_body.cli.control import brake
+from mind_body.cli.control import brake, dial
 from mind_body.cli.status import status
 from mind_body.cli.unit_states import States, describe
 from mind_body.control.effective import Held, Released
@@ -228,6 +228,19 @@ def test_who_was_disabled_stays_so_and_is_named_when_she_is_released(host: Home,
     systemctl.done.clear()
     told = call_verb(brake, host, "release", "ada")
     assert (told.exit_code, systemctl.done) == (0, [])
+    assert "nothing starts ada: `systemctl enable --now mind@ada.target`" in told.stderr
+
+
+def test_who_turns_the_dial_of_one_that_nothing_starts_is_told_so(host: Home, systemctl: Systemctl) -> None:
+    call_verb(brake, host, "release", "ada")
+    assert "nothing starts" not in call_verb(dial, host, "ada", "--heat", "1.5").stderr
+    systemctl.enabled.clear()
+    call_verb(brake, host, "hold", "ada")
+    assert "nothing starts" not in call_verb(dial, host, "ada", "--heat", "1.5").stderr, "she is held, and that is all"
+    call_verb(brake, host, "release", "ada")
+    told = call_verb(dial, host, "ada", "--heat", "1.2")
+    assert told.exit_code == 0
+    assert "heat 1.2" in told.stdout
     assert "nothing starts ada: `systemctl enable --now mind@ada.target`" in told.stderr
 
 
