@@ -13,6 +13,7 @@ from mind_body.cli.account import Account, check_account
 from mind_body.cli.finding import Check, look
 from mind_body.cli.in_force import read_in_force
 from mind_body.cli.model_checks import check_model
+from mind_body.cli.pause_checks import check_pauses
 from mind_body.cli.right_checks import check_rights, check_users
 from mind_body.cli.self_checks import check_self
 from mind_body.cli.spend_checks import check_purse, check_spending
@@ -56,7 +57,7 @@ async def check_one(home: Home, name: str, carried: Carried | None = None) -> li
     checks.insert(0, Check(f"{name}: configuration", ok=True, detail=str(home.mind_file(name))))
     checks += [_persona(home, name, config), *_credentials(home, name, config)]
     checks += await check_rights(home, name, config) if carried and carried.states.units is not None else []
-    checks += [*check_spending(home, name, config), *check_wakes(home, name, config)]
+    checks += [*check_spending(home, name, config), *check_pauses(home, name, config), *check_wakes(home, name, config)]
     checks.append(
         await look(
             f"{name}: homeserver",

@@ -8,23 +8,15 @@ import os
 import pwd
 
 from mind_body.cli.finding import Check, look
-from mind_body.cli.minds import opened
-from mind_body.cli.render import render_plain
-from mind_body.clock import now_ms
 from mind_body.config import read_host_config
 from mind_body.control.effective import Released
 from mind_body.control.files import read_control
-from mind_body.control.govern import RUN_CAP, is_mended
 from mind_body.errors import MindBodyError
-from mind_body.heartbeat.house import read_house
 from mind_body.home import Home
 from mind_body.host.handover import ask_line
 from mind_body.host.liveness import read_holder
 from mind_body.lease.ledger_file import BEGUN
 from mind_body.lease.ledger_read import read_difference, read_totals
-from mind_body.mind.records import RunKind
-from mind_body.mind.runs import read_pauses
-from mind_body.mind.wakes import pauses_of
 from mind_body.model.lease_lines import LINE_MAX, parse_answer
 from mind_body.money import parse_usd, render_usd
 from mind_body.settings import HostConfig, MindConfig
@@ -39,7 +31,7 @@ async def check_purse(home: Home) -> list[Check]:
 
 def check_spending(home: Home, name: str, config: MindConfig) -> list[Check]:
     """A Mind's caps, and her keys where it can be seen who is to read them."""
-    return [_caps(home, name, config), *_run_cap(home, name, config), *_keys(home, name, config)]
+    return [_caps(home, name, config), *_keys(home, name, config)]
 
 
 async def _lease(home: Home) -> Check:
@@ -119,21 +111,6 @@ def _odd_run(home: Home, name: str, config: MindConfig) -> list[str]:
     if isinstance(control, Released) and control.dial.run_cap > parse_usd(config.spend.day_usd):
         return [f"one run may cost {render_usd(control.dial.run_cap)}, more than the day"]
     return []
-
-
-def _run_cap(home: Home, name: str, config: MindConfig) -> list[Check]:
-    """Where a call has been refused that no run could pay for, and the dial was not turned since."""
-    try:
-        with opened(home, name) as mind, mind.read() as tx:
-            _, apart = pauses_of(read_pauses(tx), RunKind.PERSONA_TURN)
-    except MindBodyError:
-        return []
-    house = read_house(home, name, RunKind.PERSONA_TURN, config, _host(home), paused=bool(apart))
-    now = now_ms()
-    found = [(where, one.reason) for where, one in apart if one.cause == RUN_CAP and not is_mended(one, house, now)]
-    fix = f"`mind dial {name} --base-run-usd …`: what one run may cost is that times heat"
-    detail = "; ".join(f"she cannot answer in {render_plain(where)}: {reason}" for where, reason in found)
-    return [Check(f"{name}: one run", ok=False, detail=detail, fix=fix)] if found else []
 
 
 def _host(home: Home) -> HostConfig:

@@ -39,6 +39,8 @@ async def _serve(post: Post, name: str) -> None:
                 worked = await _serve_configured(post, name, mind, worked=worked)
             except MindBodyError as error:
                 _give_back(mind, post, error)
+                # Nothing is open now, and the heartbeat pokes again for what it opens: one that is left would start her in vain.
+                post.pokes.drain()
                 raise
             if not worked:
                 break

@@ -41,6 +41,8 @@ async def _serve(post: Post, name: str) -> None:
                 again = await _serve_configured(post, name, mind)
             except MindBodyError as error:
                 _give_back(post, mind, error)
+                # Nothing is open now, and the heartbeat pokes again for what it opens: one that is left would start it in vain.
+                post.pokes.drain()
                 raise
         post.notify.ready("Nothing to do")
     finally:

@@ -123,6 +123,7 @@ def test_what_an_organ_cannot_begin_with_is_an_error_in_its_own_words(bed: Bed) 
     bed.systemctl("start", unit, check=False)
     wait_until(f"{unit} to have failed", lambda: bed.state(unit) == "failed", 30)
     bed.systemctl("reset-failed", unit)
+    bed.systemctl("stop", "mind-persona@nobody.socket")
     (line,) = bed.journal(f"_SYSTEMD_UNIT={unit}", "-p", "err")
     assert re.match("mind: .*nobody", line["MESSAGE"])
 

@@ -280,6 +280,19 @@ def test_a_call_that_no_run_may_make_is_a_fault_until_the_dial_is_turned(tmp_pat
     assert "ada: one run" not in _checks(home)
 
 
+@pytest.mark.parametrize(("cause", "check"), [("fault", "ada: turns"), ("self-fault", "ada: work")])
+def test_a_fault_that_an_operator_must_mend_is_told_until_he_says_try_now(tmp_path: Path, cause: str, check: str) -> None:
+    home = make_home(tmp_path, "ada", released=True)
+    with closing(open_mind(home.mind_db("ada"))) as mind, mind.write() as tx:
+        set_pause(tx, Pause(cause, now_ms() + 3_600_000, "kind.md does not exist", since=now_ms()))
+        set_pause(tx, Pause(f"{cause}-that-passes", now_ms() + 5_000, "a moment", since=now_ms()))
+    assert not _checks(home)[check]["ok"]
+    assert "kind.md does not exist" in str(_checks(home)[check]["detail"])
+    assert "mind brake release ada" in str(_checks(home)[check]["fix"])
+    assert call(home, "brake", "release", "ada").exit_code == 0
+    assert check not in _checks(home)
+
+
 def test_a_home_room_that_she_is_in_is_well(tmp_path: Path) -> None:
     home = make_home(tmp_path, "ada", persona={"beat": True, "home_room": "!garden:x"})
     with closing(open_mind(home.mind_db("ada"))) as mind, mind.write() as tx:
