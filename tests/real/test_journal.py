@@ -120,6 +120,7 @@ def test_with_stderr_elsewhere_the_journal_has_nothing_and_the_file_has_text(bed
 
 def test_what_an_organ_cannot_begin_with_is_an_error_in_its_own_words(bed: Bed) -> None:
     unit = "mind-persona@nobody.service"
+    bed.systemctl("start", "mind-persona@nobody.socket")
     bed.systemctl("start", unit, check=False)
     wait_until(f"{unit} to have failed", lambda: bed.state(unit) == "failed", 30)
     bed.systemctl("reset-failed", unit)
