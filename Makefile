@@ -7,13 +7,14 @@ WORKERS ?= 3
 # Hundreds of processes of ours start in a run: their bytecode is kept, also where the environment says otherwise.
 PYTEST := PYTHONDONTWRITEBYTECODE= .venv/bin/python -m pytest -n $(WORKERS) --dist loadgroup
 
-.PHONY: help venv demo test test-long probes deb clean
+.PHONY: help venv demo test test-unit test-long probes deb clean
 
 help:
 	@echo 'make demo             chat with a Persona: a private homeserver, a small local model, nothing left behind'
 	@echo 'make demo SAY="hi"    say that, print the answer, end'
 	@echo 'make venv             everything the demo, the tests and the probes need, in .venv and .npm'
 	@echo 'make test             linters, types, docs, unit tests, and tests with the real parts'
+	@echo 'make test-unit        unit tests alone, in under a minute'
 	@echo 'make test-long        the full campaigns'
 	@echo 'make probes           ask the outside world what the code relies on, and measure'
 	@echo 'make deb              a Debian package in dist/, with everything that it needs'
@@ -29,6 +30,9 @@ demo:
 
 test: .venv/.tests
 	@$(PYTEST) -m 'not long' tests/unit tests/real
+
+test-unit: .venv/.tests
+	@$(PYTEST) -m 'not long' tests/unit
 
 test-long: .venv/.tests
 	@$(PYTEST) --hypothesis-profile=long tests/unit tests/real

@@ -73,7 +73,7 @@ def test_shell_files_are_sound() -> None:
     _run(shellcheck, *scripts)
 
 
-@pytest.mark.parametrize("target", ["venv", "demo", "test", "test-long", "probes", "deb", "clean"])
+@pytest.mark.parametrize("target", ["venv", "demo", "test", "test-unit", "test-long", "probes", "deb", "clean"])
 def test_the_makefile_knows_its_targets(target: str) -> None:
     _run("make", "--dry-run", "--always-make", target, "SAY=hello")
 
