@@ -41,6 +41,9 @@ print(','.join(name for name, module in sys.modules.items() if foreign(name, mod
 """
 """Every third-party module that an organ has loaded when it starts: submodules too, since packages load them late."""
 
+PERSONA = {"linger_s": 600.0, "debounce_s": 0.0, "counterpart_turns": 100_000}
+"""She is asked more often than one account may ask her in a day."""
+
 
 class BareClient:
     """A client that does nothing but receive: /sync again and again, noting when each event came."""
@@ -68,7 +71,7 @@ class BareClient:
 
 def measure_messages(homeserver: Homeserver, api: ChatApi, directory: Path, count: int, cold: int) -> dict[str, float]:
     scene = Scene(homeserver, directory)
-    her = scene.add_mind("ada", base_url=api.base_url, tables={"persona": {"linger_s": 600.0, "debounce_s": 0.0}})
+    her = scene.add_mind("ada", base_url=api.base_url, tables={"persona": PERSONA})
     bob, witness = scene.person("bob"), scene.person("witness")
     scene.up()
     try:
