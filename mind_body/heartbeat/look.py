@@ -34,6 +34,8 @@ from mind_body.settings import HostConfig, MindConfig
 
 SPACING_MAX_S = 0.1
 """Between two rounds at most; it grows with what a round takes, so that a storm of pokes costs at most a third of a core."""
+STATEMENTS = 28
+"""Prepared ones kept for each Mind: what a look and the deed after it use, so that the second time they are there."""
 SOON_MS = 60_000
 """Who is due later than this gives its memory back until then."""
 
@@ -84,7 +86,7 @@ class Watched:
     def open(self) -> None:
         """Read her configuration and open her mind. Raises MindBodyError."""
         self.config = read_mind_config(self.home, self.name)
-        self.mind = open_mind(self.home.mind_db(self.name))
+        self.mind = open_mind(self.home.mind_db(self.name), statements=STATEMENTS)
         self.control_paths = self._control_paths()
         self.control_mark = tuple(map(_mark, self.control_paths))
         self.launcher.read_history(self.mind)

@@ -18,9 +18,9 @@ CACHE_KIB = 256
 PAGE_BYTES = 1024
 """SQLite allocates room for 20 pages with every connection, and mouth and heartbeat hold one for each Mind: at its usual 4,096 an
 idle connection costs 0.18 MB, so 0.12. Our rows are a few hundred bytes, and a commit takes no longer."""
-STATEMENTS_MAX = 16
-"""Prepared statements kept per connection: Python's default of 128 holds some 100 KB for a Mind that nobody talks to, and preparing
-one again takes microseconds."""
+FEW_STATEMENTS, ALL_STATEMENTS = 4, 128
+"""Prepared statements kept per connection. The mouth holds a thousand Minds, of whom few are talked to, and what is kept for each
+costs more memory than preparing it anew costs time (some 50 us each). A half of a Mind holds one, and keeps all."""
 APPLICATION_ID = 0x4D494E44
 """'MIND' in the file's header: `file` and our own reader tell a mind.db from another database."""
 
@@ -62,15 +62,18 @@ class Mind(SqliteFile):
             copy_database(self._db, target)
 
 
-def open_mind(path: Path, *, create: bool = False) -> Mind:
-    """Open and, where needed, migrate. Raises MindFileError or StorageError with a sentence."""
+def open_mind(path: Path, *, create: bool = False, statements: int = FEW_STATEMENTS) -> Mind:
+    """Open and, where needed, migrate. Raises MindFileError or StorageError with a sentence.
+
+    `statements`: how many stay prepared.
+    """
     if not create and not path.exists():
         raise MindFileError(f"{path} does not exist; `mind new` makes it, `mind restore` brings it back from a backup")
     with KIND.translated(path):
         if create:
             make_shared(path.parent)
             os.close(open_shared(path))  # SQLite would make it for its owner; its log takes the file's mode
-        with sqlite_file.kept(sqlite_file.connect(path, busy_ms=BUSY_TIMEOUT_MS, statements=STATEMENTS_MAX)) as db:
+        with sqlite_file.kept(sqlite_file.connect(path, busy_ms=BUSY_TIMEOUT_MS, statements=statements)) as db:
             mark, empty = _read_first(db)
             if mark.application_id != APPLICATION_ID and not empty:
                 raise MindFileError(f"{path} is a database, but not a mind; move it away, or restore a backup with `mind restore`")

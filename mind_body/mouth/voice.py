@@ -81,6 +81,7 @@ class Voice:
             while self._fault is None:
                 self._nudge.clear()
                 next_at = self._start_due(nursery)
+                self._mind.shrink()
                 wait_s = self._look_s if next_at is None else (next_at - self._now()) / 1000
                 await self._nudge.wait(min(max(wait_s, 0.001), self._look_s))
             nursery.cancel_scope.cancel()

@@ -16,6 +16,7 @@ import trio
 from mind_body.clock import now_ms
 from mind_body.control.effective import Held, Released
 from mind_body.crash import crash_point
+from mind_body.host.beside import background
 from mind_body.host.poke import send_poke
 from mind_body.host.post import Post
 from mind_body.mind.records import Run, RunKind
@@ -27,6 +28,9 @@ from mind_body.persona.gauge import show_turn, show_waiting
 from mind_body.persona.open_sessions import OpenSessions
 from mind_body.persona.opening import ClosedAsFailed, Nothing, NotOurs, Opened, open_next
 from mind_body.persona.turn import TurnTaker, is_cancellation
+
+TYPING_S = 0.02
+"""What lies between a turn's record and its request takes less, where nobody else wants the processor."""
 
 
 class Sitter:
@@ -73,8 +77,9 @@ class Sitter:
             self._conversation = opening.batch.conversation
             self._lease.turn_to(opening.batch.conversation)
             show_turn(self._post.notify, place, opening)
-            send_poke(place.home.mouth_socket)  # typing
-            taken_turn = await self._taker.take(opening)
+            async with background() as beside:
+                beside.start_soon(self._show_typing)
+                taken_turn = await self._taker.take(opening)
             taken += 1
             self._post.notify.progress()
             self._poke_others()  # the outbox; work, a pulse, a pause
@@ -85,6 +90,11 @@ class Sitter:
                     self._tell_over(run)
                 return
         self._end(run, "done", f"{most} turns are the most of one run")
+
+    async def _show_typing(self) -> None:
+        """The mouth looks for it a moment later: what it does then would be in the call's way where there are two cores."""
+        await trio.sleep(TYPING_S)
+        send_poke(self._taker.place.home.mouth_socket)
 
     def _may_go_on(self, run: Run) -> Released | None:
         control = self._taker.ask_brake()
