@@ -20,7 +20,7 @@ PAGE_BYTES = 1024
 idle connection costs 0.18 MB, so 0.12. Our rows are a few hundred bytes, and a commit takes no longer."""
 FEW_STATEMENTS, ALL_STATEMENTS = 4, 128
 """Prepared statements kept per connection. The mouth holds a thousand Minds, of whom few are talked to, and what is kept for each
-costs more memory than preparing it anew costs time (some 50 us each). A half of a Mind holds one, and keeps all."""
+costs more memory (4 KB each, by `probes/memory.py`) than preparing it anew is worth. A half of a Mind holds one, and keeps all."""
 APPLICATION_ID = 0x4D494E44
 """'MIND' in the file's header: `file` and our own reader tell a mind.db from another database."""
 
