@@ -107,6 +107,33 @@ class SqliteFile:
         self._db.close()
 
 
+class Weighing:
+    """A snapshot to decide on, and to act upon where nobody has written since."""
+
+    def __init__(self, tx: Transaction, table: str) -> None:
+        self.tx = tx
+        self._table = table
+
+    def act(self) -> bool:
+        """True: what was read is how it is, and from here on it is a write. False, at once: somebody writes, or has written since;
+        decide anew, in a `write`.
+        """
+        try:
+            self.tx.execute(f"DELETE FROM {self._table} WHERE 0")  # changes nothing, and takes the writer's lock
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
+                raise
+            return False
+        return True
+
+
+@contextlib.contextmanager
+def weigh(db: sqlite3.Connection, table: str) -> Iterator[Weighing]:
+    """`table`: any that the file has."""
+    with _all_or_nothing(db, "BEGIN"):
+        yield Weighing(db, table)
+
+
 def connect(
     path: Path, *, read_only: bool = False, busy_ms: int = BUSY_TIMEOUT_MS, statements: int = STATEMENTS_MAX
 ) -> sqlite3.Connection:

@@ -1,7 +1,7 @@
 """Loop: one Mind's wake: observe, decide, write (T2), poke, tell.
 
-1. What is decided on a snapshot is decided again inside the transaction that acts on it: a dead run is closed and the next one
-   opened together.
+1. What was decided on a snapshot is acted upon in the same transaction where nobody has written since, and decided again where
+   somebody has: a dead run is closed and the next one opened together.
 2. A scheduled wake is opened only for who was picked on a beat of the host; else she is offered as a contender (see `look`).
 3. Whoever waits is told in the same transaction, and so are the operators of a cap that holds her back (see `tell`, `ask`).
 4. An open run is poked until somebody holds it (see `rouse`).
@@ -10,7 +10,7 @@
 
 from typing import Any
 
-from mind_body.control.effective import Control, Held, Released
+from mind_body.control.effective import Held, Released
 from mind_body.control.files import read_control
 from mind_body.control.govern import MENDABLE
 from mind_body.control.loops import TurnedAway
@@ -26,7 +26,7 @@ from mind_body.heartbeat.wake import Busy, Dead, Decision, Open, Unheld, Wait
 from mind_body.home import Home
 from mind_body.host.poke import send_poke
 from mind_body.log import Journal
-from mind_body.mind.acks import admit_ack, is_acked
+from mind_body.mind.acks import admit_ack
 from mind_body.mind.outbox import admit_said
 from mind_body.mind.questions import admit_question
 from mind_body.mind.records import Run
@@ -88,15 +88,19 @@ class Launcher:
     def look(self, mind: Mind, config: MindConfig, now: int, *, may_beat: bool = False) -> None:
         """Do what is to be done about this Mind now. `may_beat`: she was picked."""
         control = read_control(self._home, self._name)
-        with mind.read() as tx:
-            seen = self._observer.see(tx, config, control, now)
-        done = Done()
-        opens = _opens(seen.decision, may_beat=may_beat)
-        if opens or isinstance(seen.verdict, Dead) or not seen.acked or seen.unsaid or seen.question:
-            seen, done = self._act(mind, config, control, now, opening=opens, may_beat=may_beat)
-            done.tell(self._journal.bind(MIND=self._name))
+        with mind.weigh() as weighing:
+            seen = self._observer.see(weighing.tx, config, control, now)
+            to_do = _is_to_do(seen, may_beat=may_beat)
+            acts = to_do and weighing.act()
+            seen, done = self._act(weighing.tx, seen, config, now, may_beat=may_beat) if acts else (seen, Done())
+        if to_do and not acts:
+            with mind.write() as tx:
+                seen = self._observer.see(tx, config, control, now)
+                seen, done = self._act(tx, seen, config, now, may_beat=may_beat)
+        self._point_out(done)
         self._keep(seen, done, config)
         until = [one for one in (*_instants(seen), *self._rouse(seen, done.run, now)) if one]
+        done.tell(self._journal.bind(MIND=self._name))
         self.due = max(min(until), now + NEVER_SOONER_MS) if until else None
         self._teller.tell(seen, opened=done.run is not None)
 
@@ -105,27 +109,28 @@ class Launcher:
         self.due, self.live, self.contender, self.vote, self.last_beat = None, False, None, None, None
         self._teller.forget()
 
-    def _act(
-        self, mind: Mind, config: MindConfig, control: Control, now: int, *, opening: bool, may_beat: bool
-    ) -> tuple[Seen, Done]:
-        """T2: what was seen is seen again under the write lock, and acted upon."""
-        done = Done()
-        if opening:
+    def _act(self, tx: Transaction, seen: Seen, config: MindConfig, now: int, *, may_beat: bool) -> tuple[Seen, Done]:
+        """T2. What is on record now, and what was done."""
+        done, control = Done(), seen.control
+        if _opens(seen.decision, may_beat=may_beat):
             crash_point("heartbeat.before-T2")
-        with mind.write() as tx:
-            if isinstance(control, Released) and not is_acked(tx, "heartbeat", control):
-                for cause in MENDABLE:
-                    clear_pause(tx, cause)
-                    clear_apart(tx, cause)
+        if isinstance(control, Released) and not seen.acked:
+            for cause in MENDABLE:
+                clear_pause(tx, cause)
+                clear_apart(tx, cause)
             seen = self._observer.see(tx, config, control, now)
-            if isinstance(seen.verdict, Dead) and seen.facts.standing.live is not None:
-                _close(tx, seen.facts.standing.live, seen.verdict, now, done)
-            if _opens(seen.decision, may_beat=may_beat) and isinstance(seen.decision, Open):
-                done.run = open_run(tx, KIND, seen.decision.conversations, seen.decision.cause, seen.decision.reason, now)
-            _say(tx, seen, config, now, done)
-            if admit_ack(tx, "heartbeat", control, now):
-                words = f"held: {control.reason}" if isinstance(control, Held) else "released"
-                done.note("control.seen", f"She is {words}.")
+        if isinstance(seen.verdict, Dead) and seen.facts.standing.live is not None:
+            _close(tx, seen.facts.standing.live, seen.verdict, now, done)
+        if _opens(seen.decision, may_beat=may_beat) and isinstance(seen.decision, Open):
+            done.run = open_run(tx, KIND, seen.decision.conversations, seen.decision.cause, seen.decision.reason, now)
+        _say(tx, seen, config, now, done)
+        if admit_ack(tx, "heartbeat", control, now):
+            words = f"held: {control.reason}" if isinstance(control, Held) else "released"
+            done.note("control.seen", f"She is {words}.")
+        return seen, done
+
+    def _point_out(self, done: Done) -> None:
+        """What is durable, to the mouth; who opens a run pokes for it (see `_rouse`)."""
         if done.run is not None:
             _note_opened(done, done.run)
             crash_point("heartbeat.T2")
@@ -133,7 +138,6 @@ class Launcher:
             crash_point("heartbeat.asked")
         if done.said or done.asked:  # where there is no room to ask in, the mouth makes one
             send_poke(self._home.mouth_socket)
-        return seen, done
 
     def _keep(self, seen: Seen, done: Done, config: MindConfig) -> None:
         """What is known until the next look."""
@@ -159,6 +163,12 @@ class Launcher:
 
 def _opens(decision: Decision, *, may_beat: bool) -> bool:
     return isinstance(decision, Open) and (decision.cause != "beat" or may_beat)
+
+
+def _is_to_do(seen: Seen, *, may_beat: bool) -> bool:
+    """There is something to write."""
+    opens = _opens(seen.decision, may_beat=may_beat)
+    return opens or isinstance(seen.verdict, Dead) or not seen.acked or bool(seen.unsaid) or seen.question is not None
 
 
 def _instants(seen: Seen) -> tuple[int | None, ...]:

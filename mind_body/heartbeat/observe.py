@@ -1,6 +1,7 @@
 """Loop: what one Mind's wake depends on, read in one snapshot, and what it comes to. Nothing is written here.
 
-It is asked twice: on a snapshot, to see whether there is anything to do, and inside the transaction that does it.
+It is asked on a snapshot, to see whether there is anything to do, and again inside the transaction that does it where somebody has
+written in between.
 """
 
 from collections.abc import Iterator, Mapping

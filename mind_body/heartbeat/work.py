@@ -27,7 +27,7 @@ from mind_body.host.poke import send_poke
 from mind_body.log import Journal
 from mind_body.mind.acks import is_acked
 from mind_body.mind.asking_records import Question
-from mind_body.mind.claims import read_work_facts
+from mind_body.mind.claims import is_without_work, read_work_facts
 from mind_body.mind.questions import read_open_questions, read_over, read_question
 from mind_body.mind.records import RunKind
 from mind_body.mind.store import Mind, Transaction
@@ -74,9 +74,12 @@ class Worker:
         """A run is live: look in every round, since a process that died changes no file."""
 
     def look(self, mind: Mind, config: MindConfig, now: int) -> None:
-        """Do what is to be done about this Mind's work now."""
-        control = read_control(self._home, self._name)
+        """Do what is to be done about this Mind's work now. For most Minds there is none, which costs one question."""
         with mind.read() as tx:
+            if is_without_work(tx):
+                self.forget()
+                return
+            control = read_control(self._home, self._name)
             seen = self._see(tx, config, control, now)
         done = Done()
         if seen.to_do:
@@ -88,7 +91,7 @@ class Worker:
         self._tell_waiting(seen)
 
     def forget(self) -> None:
-        """Nothing is known any more: her mind or her configuration could not be read."""
+        """There is nothing to know: no work, or her mind or her configuration could not be read."""
         self.due, self.live, self._told = None, False, None
 
     def _see(self, tx: Transaction, config: MindConfig, control: Control, now: int) -> Seen:

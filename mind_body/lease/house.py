@@ -1,36 +1,16 @@
 """Door: what the operator has set for a Mind and for the host, read anew whenever a file is another."""
 
 import contextlib
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
-from mind_body.config import read_host_config, read_mind_config
+from mind_body.config import ConfigFiles
 from mind_body.errors import MindBodyError
-from mind_body.home import Home
 from mind_body.mind.questions import read_extensions
 from mind_body.mind.store import open_reader
-from mind_body.settings import HostConfig, MindConfig
-
-S = TypeVar("S", HostConfig, MindConfig)
-Mark = tuple[int, int, int] | None
 
 
-class House:
-    """The files of one home. Parsing one costs a hundred times what asking costs whether it changed."""
-
-    def __init__(self, home: Home) -> None:
-        self._home = home
-        self._hosts: dict[str, tuple[Mark, HostConfig]] = {}
-        self._minds: dict[str, tuple[Mark, MindConfig]] = {}
-
-    def read_host(self) -> HostConfig:
-        """Raises ConfigError."""
-        return _again(self._hosts, "", self._home.config_file, lambda: read_host_config(self._home))
-
-    def read_mind(self, name: str) -> MindConfig:
-        """Raises ConfigError, also for a Mind that is not there."""
-        return _again(self._minds, name, self._home.mind_file(name), lambda: read_mind_config(self._home, name))
+class House(ConfigFiles):
+    """The files of one home."""
 
     def read_mended_at(self, name: str, key: Path) -> int:
         """When a file that may mend her credential's trouble was changed last (ms): the key, her configuration, brake or dial.
@@ -58,20 +38,3 @@ class House:
             return 0, 0
         finally:
             mind.close()
-
-
-def _again(known: dict[str, tuple[Mark, S]], name: str, path: Path, read: Callable[[], S]) -> S:
-    mark = _mark(path)
-    held = known.get(name)
-    if held is None or held[0] != mark:
-        held = known[name] = (mark, read())
-    return held[1]
-
-
-def _mark(path: Path) -> Mark:
-    """Of the file that a link leads to: a cap that is lowered there is lowered."""
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns)

@@ -15,7 +15,19 @@ from mind_body.mind.store import Transaction
 from mind_body.mind.wake_facts import Window
 from mind_body.mind.wakes import read_standing
 from mind_body.mind.work_items import name_item, read_campaign_past, read_work_past
-from mind_body.mind.work_records import FollowUp, Handoff, OpenWork, WorkFacts
+from mind_body.mind.work_records import SELF_PAUSE, FollowUp, Handoff, OpenWork, WorkFacts
+
+
+def is_without_work(tx: Transaction) -> bool:
+    """No work waits or is being done, no question is open, and nothing of her Self is paused."""
+    row = tx.execute(
+        "SELECT EXISTS (SELECT 1 FROM follow_up WHERE state IN ('proposed', 'open', 'claimed')) "
+        "OR EXISTS (SELECT 1 FROM run WHERE kind = ? AND ended_at IS NULL) "
+        "OR EXISTS (SELECT 1 FROM question WHERE state = 'asked') "
+        "OR EXISTS (SELECT 1 FROM pause WHERE cause LIKE ?)",
+        (RunKind.SELF_RUN, f"{SELF_PAUSE}%"),
+    ).fetchone()
+    return not row[0]
 
 
 def read_work_facts(tx: Transaction, window: Window) -> WorkFacts:

@@ -3,13 +3,14 @@
 import contextlib
 import fcntl
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from mind_body import sqlite_file
 from mind_body.errors import MindFileError, StorageError
 from mind_body.mind.schema import MIGRATIONS, NEWEST
 from mind_body.shared import make_shared, open_shared
-from mind_body.sqlite_file import FileKind, Mark, SqliteFile, apply_migrations, copy_database, read_mark
+from mind_body.sqlite_file import FileKind, Mark, SqliteFile, Weighing, apply_migrations, copy_database, read_mark
 
 BUSY_TIMEOUT_MS = 30_000
 """How long a writer queues for another's commit. Transactions here take milliseconds; a backup does not hold the lock."""
@@ -41,6 +42,12 @@ class Mind(SqliteFile):
 
     kind = KIND
     _seen_version = -1
+
+    @contextlib.contextmanager
+    def weigh(self) -> Iterator[Weighing]:
+        """A snapshot which may become a write; then all or nothing, and durable when the block has ended."""
+        with KIND.translated(self.path), sqlite_file.weigh(self._db, "position") as weighing:
+            yield weighing
 
     def changed(self) -> bool:
         """Whether another connection has committed since this was last asked. Costs microseconds, reads no table."""

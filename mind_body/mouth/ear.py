@@ -38,6 +38,9 @@ HOLLOW_MAX = 10
 """So many empty answers in a row that came at once, and the next is waited for: a homeserver that does not hold a /sync open (or a
 proxy that does not let it) would be asked as fast as it answers, at the cost of all other Minds."""
 HOLLOW_S = 1.0
+GIVE_WAY_S = 0.02
+"""After mail, whoever was poked goes first. The next /sync, here and at the homeserver, would be in its way where there are two
+cores: by `probes/latency.py` a tenth of our part of the way from a message to its model request."""
 
 
 class Ear:
@@ -75,7 +78,7 @@ class Ear:
         try:
             sync = await account.sync(self._since, seat.host.sync_timeout_s)
             crash_point("ear.sync-answered")
-            self._take(sync)
+            roused = self._take(sync)
             seat.mind.shrink()
         except MatrixUnauthorised:
             seat.refuse(account)
@@ -91,26 +94,30 @@ class Ear:
             if not self._hears:
                 self._hears = True
                 seat.chores.set()
-            await self._pace(sync, trio.current_time() - begun)
+            await self._pace(sync, trio.current_time() - begun, roused=roused)
         seat.progress()
 
-    async def _pace(self, sync: Sync, took_s: float) -> None:
+    async def _pace(self, sync: Sync, took_s: float, *, roused: bool) -> None:
+        if roused:
+            await trio.sleep(GIVE_WAY_S)
         hollow_s = min(HOLLOW_S, self._seat.host.sync_timeout_s / 2)
         self._hollow = self._hollow + 1 if sync.empty and took_s < hollow_s else 0
         if self._hollow > HOLLOW_MAX:
             await trio.sleep(hollow_s)
 
-    def _take(self, sync: Sync) -> None:
+    def _take(self, sync: Sync) -> bool:
+        """Whether it may be the reason for a run."""
         seat, now = self._seat, now_ms()
         if sync.empty and self._since is not None and now - self._stored_at < STORE_EMPTY_MS:
             self._since = sync.next_batch
-            return
+            return False
         with seat.mind.write() as tx:
             taken = TakeIn(tx, seat.user_id, seat.config, now).sync(sync, self._since)
         crash_point("ear.T1")
         self._since, self._stored_at = sync.next_batch, now
-        tell_taken(seat, taken)
         rouse(seat, taken)
+        tell_taken(seat, taken)
+        return taken.for_heartbeat
 
     async def _wait_out(self, why: str, at_least_s: float = 0.0) -> None:
         tries = self._tries + 1

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import trio
 
 from mind_body.clock import now_ms
-from mind_body.config import read_host_config, read_mind_config
+from mind_body.config import ConfigFiles
 from mind_body.control.effective import Held
 from mind_body.errors import MindBodyError
 from mind_body.home import Home
@@ -33,10 +33,10 @@ async def _serve(post: Post, name: str) -> None:
     mind = open_mind(post.home.mind_db(name), statements=ALL_STATEMENTS)
     try:
         post.pokes.drain()
-        worked = False
+        files, worked = ConfigFiles(post.home), False
         while worked or _has_open_run(mind):
             try:
-                worked = await _serve_configured(post, name, mind, worked=worked)
+                worked = await _serve_configured(post, files, name, mind, worked=worked)
             except MindBodyError as error:
                 _give_back(mind, post, error)
                 # Nothing is open now, and the heartbeat pokes again for what it opens: one that is left would start her in vain.
@@ -49,9 +49,9 @@ async def _serve(post: Post, name: str) -> None:
         mind.close()
 
 
-async def _serve_configured(post: Post, name: str, mind: Mind, *, worked: bool) -> bool:
+async def _serve_configured(post: Post, files: ConfigFiles, name: str, mind: Mind, *, worked: bool) -> bool:
     """Serve under the configuration as it is now; True when it has changed and is to be read again."""
-    config, host = read_mind_config(post.home, name), read_host_config(post.home)
+    config, host = files.read_mind(name), files.read_host()
     async with (
         open_lease(post.home, name, post.journal) as lease,
         open_provider(post.home, name, config, lease, post.journal) as provider,
@@ -64,7 +64,7 @@ async def _serve_configured(post: Post, name: str, mind: Mind, *, worked: bool) 
         post.notify.ready(f"Ready to take turns with {provider.instance}")
         try:
             sitter = Sitter(post, taker, sessions, lease)
-            return await stay(post, config.persona.linger_s, _Looker(post, taker, sitter).look, sitter.show, worked=worked)
+            return await stay(post, config.persona.linger_s, _Looker(files, taker, sitter).look, sitter.show, worked=worked)
         finally:
             with trio.move_on_after(CLOSE_S) as scope:
                 scope.shield = True
@@ -75,7 +75,7 @@ async def _serve_configured(post: Post, name: str, mind: Mind, *, worked: bool) 
 class _Looker:
     """One look: is there an open run for her, and may she take it?"""
 
-    post: Post
+    files: ConfigFiles
     taker: TurnTaker
     sitter: Sitter
 
@@ -83,7 +83,7 @@ class _Looker:
         place = self.taker.place
         if isinstance(self.taker.ask_brake(), Held) or not _has_open_run(place.mind):
             return "nothing"
-        if (read_mind_config(place.home, place.me.name), read_host_config(place.home)) != (place.config, place.host):
+        if (self.files.read_mind(place.me.name), self.files.read_host()) != (place.config, place.host):
             return "changed"
         self.taker.place = replace(place, words=read_words(place.home, place.config, place.me))
         run = adopt_open_run(place.mind, place.holder, now_ms())

@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -25,6 +25,7 @@ from mind_body.mind.records import Pause, Run, RunKind
 from mind_body.mind.runs import adopt_run, end_run, live_run, recent_runs, set_pause
 from mind_body.mind.store import Mind, open_mind
 from mind_body.settings import HostConfig
+from mind_body.sqlite_file import Weighing
 from tests.builders import NOW, add_mind, hold, insert_heard, insert_room, make_home, release
 from tests.fakes import Notes
 
@@ -368,14 +369,17 @@ async def test_a_settings_change_is_taken_up_without_a_restart(scene: Scene) -> 
 async def test_a_quiet_mind_is_not_read_however_often_it_is_asked(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     await scene.look(NOW, thorough=True)
     reads = 0
-    original = Mind.read
 
-    def counted(self: Mind) -> Any:
-        nonlocal reads
-        reads += 1
-        return original(self)
+    def count(original: Callable[[Mind], Any]) -> Callable[[Mind], Any]:
+        def counted(self: Mind) -> Any:
+            nonlocal reads
+            reads += 1
+            return original(self)
 
-    monkeypatch.setattr(Mind, "read", counted)
+        return counted
+
+    for way in ("read", "weigh"):
+        monkeypatch.setattr(Mind, way, count(getattr(Mind, way)))
     for step in range(50):
         await scene.look(NOW + step)
     await scene.look(NOW + 50, thorough=True)
@@ -385,11 +389,31 @@ async def test_a_quiet_mind_is_not_read_however_often_it_is_asked(scene: Scene, 
     assert reads == 2, "once for her work, once for her wake"
 
 
+async def test_what_comes_while_she_is_looked_at_is_in_the_run_that_is_opened(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene.hear()
+    await scene.look(NOW)
+    original = Weighing.act
+
+    def act(self: Weighing) -> bool:
+        with scene.mind.write() as tx:
+            insert_room(tx, "!other:x", conversation="other")
+            insert_heard(tx, room_id="!other:x", event_id="$other")
+        return original(self)
+
+    monkeypatch.setattr(Weighing, "act", act)
+    await scene.look(LATER)
+    run = scene.live()
+    assert run is not None
+    assert "other" in run.conversations
+
+
 async def test_a_full_disk_under_one_mind_is_told_and_nothing_is_half_done(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     scene.hear()
     await scene.look(NOW)
     pages = "PRAGMA max_page_count=1"
-    original = Mind.write
+    original = Mind.weigh
 
     def full(self: Mind) -> Any:
         self._db.execute(pages)
@@ -397,7 +421,7 @@ async def test_a_full_disk_under_one_mind_is_told_and_nothing_is_half_done(scene
 
     with monkeypatch.context() as patch:
         patch.setattr("mind_body.heartbeat.launch.open_run", _fill_the_disk)
-        patch.setattr(Mind, "write", full)
+        patch.setattr(Mind, "weigh", full)
         await scene.look(LATER)
     assert [line[1] for line in scene.notes.lines if line[0] == "mind.fault"]
     assert scene.live() is None

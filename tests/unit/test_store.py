@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -178,6 +179,60 @@ def test_a_read_sees_one_instant_and_never_writes(path: Path) -> None:
     assert count(ours, "room") == 1
     ours.close()
     theirs.close()
+
+
+def test_what_was_weighed_is_acted_upon_where_nobody_has_written_since(path: Path) -> None:
+    mind, other = make_mind(path.parent), open_mind(path)
+    with mind.weigh() as weighing:
+        assert weighing.tx.execute("SELECT count(*) FROM room").fetchone()[0] == 0
+        assert weighing.act()
+        insert_room(weighing.tx)
+    assert (count(other, "room"), count(mind, "room")) == (1, 1)
+
+
+def test_what_was_weighed_is_no_ground_to_act_where_somebody_has_written_since(path: Path) -> None:
+    mind, other = make_mind(path.parent), open_mind(path)
+    with mind.weigh() as weighing:
+        weighing.tx.execute("SELECT count(*) FROM room").fetchone()
+        with other.write() as tx:
+            insert_room(tx)
+        assert not weighing.act()
+        assert weighing.tx.execute("SELECT count(*) FROM room").fetchone()[0] == 0, "it is the same instant still"
+    with mind.write() as tx:
+        assert tx.execute("SELECT count(*) FROM room").fetchone()[0] == 1
+
+
+def test_acting_does_not_wait_for_who_is_writing(path: Path) -> None:
+    mind, other = make_mind(path.parent), open_mind(path)
+    with mind.weigh() as weighing, other.write() as tx:
+        weighing.tx.execute("SELECT count(*) FROM room").fetchone()
+        insert_room(tx)
+        began = time.monotonic()
+        assert not weighing.act()
+        assert time.monotonic() - began < store.BUSY_TIMEOUT_MS / 1000 / 2
+    assert count(other, "room") == 1
+
+
+@pytest.mark.parametrize("acts", [True, False])
+def test_a_weighing_that_fails_leaves_nothing_and_holds_up_nobody(path: Path, *, acts: bool) -> None:
+    mind, other = make_mind(path.parent), open_mind(path)
+    with contextlib.suppress(RuntimeError), mind.weigh() as weighing:
+        if acts and weighing.act():
+            insert_room(weighing.tx)
+        raise RuntimeError
+    with other.write() as tx:
+        assert tx.execute("SELECT count(*) FROM room").fetchone()[0] == 0
+        insert_room(tx)
+    assert count(mind, "room") == 1
+
+
+def test_a_weighing_that_does_nothing_writes_nothing(path: Path) -> None:
+    mind = make_mind(path.parent)
+    log = path.with_name(path.name + "-wal")
+    before = log.stat().st_size
+    with mind.weigh() as weighing:
+        assert weighing.act()
+    assert log.stat().st_size == before
 
 
 def test_changed_tells_of_others_commits_once_and_of_nothing_else(path: Path) -> None:
