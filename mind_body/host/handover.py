@@ -68,12 +68,33 @@ async def ask_line(path: Path, question: bytes, cap: int) -> Handed | str:
         stream = await trio.open_unix_socket(str(path))
     except OSError as error:
         return f"nobody answers at {path} ({error.strerror or error})"
-    try:
-        with contextlib.suppress(trio.BrokenResourceError):  # it may have answered before it read all of the question
-            await (stream.send_all(question) if question else stream.send_eof())
-        return await receive_line(stream, cap)
-    finally:
-        await trio.aclose_forcefully(stream)
+    return await _ask_on(stream, question, cap)
+
+
+class Caller:
+    """Asks who listens at a path, and may come early: then it is known there who calls before there is a question."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._early: trio.SocketStream | None = None
+
+    async def come_early(self) -> None:
+        """Connect. Where nobody listens, that shows when something is asked."""
+        if self._early is None:
+            with contextlib.suppress(OSError):
+                self._early = await trio.open_unix_socket(str(self._path))
+
+    def leave(self) -> None:
+        """There is no question."""
+        early, self._early = self._early, None
+        if early is not None:
+            early.socket.close()
+
+    async def ask(self, question: bytes, cap: int) -> Handed | str:
+        """As `ask_line`. Who came too early was sent away, and comes again: a question may arrive twice."""
+        early, self._early = self._early, None
+        handed = "" if early is None else await _ask_on(early, question, cap)
+        return handed if isinstance(handed, Handed) else await ask_line(self._path, question, cap)
 
 
 async def receive_line(stream: trio.SocketStream, cap: int) -> Handed | str:
@@ -99,10 +120,10 @@ async def receive_line(stream: trio.SocketStream, cap: int) -> Handed | str:
 
 
 async def will_ask_nothing(stream: trio.SocketStream) -> bool:
-    """Whether the other end has closed its way to us without a byte, and still listens."""
+    """Whether the other end has closed its way to us without a byte, once it has done either. Nothing is read."""
     try:
-        return await stream.receive_some(1) == b""
-    except trio.BrokenResourceError:
+        return await stream.socket.recv(1, socket.MSG_PEEK) == b""
+    except OSError:
         return False
 
 
@@ -123,6 +144,15 @@ async def send_line(stream: trio.SocketStream, line: bytes, descriptor: int | No
     except (OSError, trio.BrokenResourceError) as error:
         return f"the other end is gone ({getattr(error, 'strerror', None) or error})"
     return None
+
+
+async def _ask_on(stream: trio.SocketStream, question: bytes, cap: int) -> Handed | str:
+    try:
+        with contextlib.suppress(trio.BrokenResourceError):  # it may have answered before it read all of the question
+            await (stream.send_all(question) if question else stream.send_eof())
+        return await receive_line(stream, cap)
+    finally:
+        await trio.aclose_forcefully(stream)
 
 
 async def _receive(stream: trio.SocketStream) -> tuple[bytes, list[int]]:

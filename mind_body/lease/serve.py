@@ -4,8 +4,9 @@
    `mind doctor`, that much is seen.
 2. Nobody waits for anybody: who is slow or silent has so many seconds, and one process so many connections.
 3. A half line, one over the cap, and nonsense end in a closed connection and a line in the journal, seldom the same one.
-4. The answering itself does not wait, so that a question is answered whole or not at all, also at the organ's end.
-5. Nothing is reserved or lent for who has hung up: he may have said already that he will not make the call.
+4. A half may come before it has a question, and may go without one: that is no complaint.
+5. The answering itself does not wait, so that a question is answered whole or not at all, also at the organ's end.
+6. Nothing is reserved or lent for who has hung up: he may have said already that he will not make the call.
 """
 
 import os
@@ -25,7 +26,9 @@ from mind_body.log import Journal
 from mind_body.model.lease_lines import LINE_MAX, Borrow, Reserve, parse_question, render_line
 
 DEADLINE_S = 5.0
-"""For all of a question and its answer: a half asks at once and reads at once."""
+"""For all of a question and its answer, from its first byte on: a half asks at once and reads at once."""
+EARLY_S = 5.0
+"""For the first byte. Who is sent away then comes again."""
 STRANGER_S = 1.0
 """For a stranger to show that he has nothing to ask; he has had his answer."""
 AT_ONCE = 64
@@ -50,10 +53,7 @@ class Server:
         pid = read_pid(stream)
         self._open[pid] += 1
         try:
-            with trio.move_on_after(DEADLINE_S) as deadline:
-                await self._converse(stream, pid)
-            if deadline.cancelled_caught:
-                self._complain(f"process {pid}", f"it took more than {DEADLINE_S:g} s")
+            await self._converse(stream, pid)
         finally:
             self._open.subtract([pid])
             if not self._open[pid]:
@@ -66,12 +66,24 @@ class Server:
             await self._dismiss(stream, peer)
         elif self._open[pid] > AT_ONCE:
             self._complain(f"her {peer.organ}", f"it has more than {AT_ONCE} connections", peer)
-        elif isinstance(heard := await receive_line(stream, LINE_MAX), str):
-            self._complain(f"her {peer.organ}", heard, peer)
         else:
+            silent = True
+            with trio.move_on_after(EARLY_S):
+                silent = await will_ask_nothing(stream)
+            if not silent:
+                await self._hear(stream, peer)
+
+    async def _hear(self, stream: trio.SocketStream, peer: Peer) -> None:
+        with trio.move_on_after(DEADLINE_S) as deadline:
+            heard = await receive_line(stream, LINE_MAX)
+            if isinstance(heard, str):
+                self._complain(f"her {peer.organ}", heard, peer)
+                return
             if heard.descriptor is not None:
                 os.close(heard.descriptor)
             await self._answer(stream, peer, heard.line)
+        if deadline.cancelled_caught:
+            self._complain(f"her {peer.organ}", f"it took more than {DEADLINE_S:g} s", peer)
 
     async def _dismiss(self, stream: trio.SocketStream, stranger: str) -> None:
         await send_line(stream, render_line(refuse("peer", f"nothing is lent to {stranger}")))

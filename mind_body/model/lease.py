@@ -12,7 +12,7 @@
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Literal
 
 import trio
@@ -23,13 +23,13 @@ from mind_body.control.files import read_control
 from mind_body.errors import CredentialError
 from mind_body.home import Home
 from mind_body.host.beside import background
-from mind_body.host.handover import Handed, ask_line
+from mind_body.host.handover import Caller, Handed
 from mind_body.host.secrets import read_lent_secret
 from mind_body.log import Journal
 from mind_body.model import lease_lines as lines
 from mind_body.model.lease_words import MODEL_MAX, read_refusal, render_settle
 from mind_body.model.session import FAULT_WAIT_MS, Usage
-from mind_body.model.spend import Borrow, Declined, Reserved, Trouble
+from mind_body.model.spend import Borrow, Credential, Declined, Reserved, Trouble
 from mind_body.money import render_usd
 
 ASK_S = 5.0
@@ -45,13 +45,6 @@ LAST_S = 1.0
 MENDING = frozenset({"fault", "peer"})
 """Refusals that say nothing of the settlement: what stands in its way may be gone at the next try."""
 SILENT = "it says nothing"
-
-
-@dataclass(frozen=True, slots=True)
-class Credential:
-    """A borrowed secret."""
-
-    secret: str = field(repr=False)
 
 
 @dataclass(slots=True)
@@ -77,6 +70,7 @@ class Lease:
         self._home = home
         self._name = name
         self._journal = journal
+        self._caller = Caller(home.lease_socket)
         self._run: _OpenRun | None = None
         self._owed: dict[str, _Owed] = {}
         self._owing = trio.Event()
@@ -92,8 +86,13 @@ class Lease:
         if self._run is not None:
             self._run.conversation = conversation
 
+    async def expect(self) -> None:
+        """A call is about to be reserved: the lease finds out who we are meanwhile."""
+        await self._caller.come_early()
+
     def close_run(self) -> None:
         self._run = None
+        self._caller.leave()
 
     async def borrow(self) -> Credential | Declined:
         """The credential of this half, for one request."""
@@ -207,7 +206,7 @@ class Lease:
         raw = lines.render_line(question)
         with trio.move_on_at(trio.current_time() + ASK_S if deadline is None else deadline):
             while True:
-                handed = await ask_line(self._home.lease_socket, raw, lines.LINE_MAX)
+                handed = await self._caller.ask(raw, lines.LINE_MAX)
                 if isinstance(handed, Handed):
                     self._silence = SILENT
                     return _read(handed)

@@ -6,7 +6,7 @@ settlement: it holds for every other call with that credential.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeAlias
 
 from mind_body.model.session import Usage
@@ -33,6 +33,13 @@ class Trouble:
     kind: Literal["limited", "overloaded", "authentication", "payment"]
     until: int | None
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Credential:
+    """A borrowed secret."""
+
+    secret: str = field(repr=False)
 
 
 Borrow: TypeAlias = Callable[[], Awaitable[str | Declined | None]]

@@ -68,6 +68,7 @@ class Sitter:
             control = self._may_go_on(run)
             if control is None:
                 return
+            await self._lease.expect()
             opening = open_next(place, run, control, turns=taken, is_alive=self._sessions.is_alive, now=now_ms())
             if not isinstance(opening, Opened):
                 self._tell(run, opening)

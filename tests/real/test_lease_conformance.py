@@ -20,9 +20,9 @@ from mind_body.home import Home
 from mind_body.host.peers import forget_peer, register_peer
 from mind_body.host.secrets import write_secret
 from mind_body.log import Journal
-from mind_body.model.lease import Credential, Lease
+from mind_body.model.lease import Lease
 from mind_body.model.session import Usage
-from mind_body.model.spend import Declined, Reserved, Trouble
+from mind_body.model.spend import Credential, Declined, Reserved, Trouble
 from tests.builders import hold, make_home
 from tests.fake_lease import FakeLease
 from tests.real.parts.lease import start_lease

@@ -25,7 +25,7 @@ from mind_body.cli.spend_checks import check_purse
 from mind_body.config import environment
 from mind_body.errors import StorageError
 from mind_body.home import Home
-from mind_body.host.handover import Handed, ask_line, open_stream_socket, receive_line, send_line
+from mind_body.host.handover import Caller, Handed, ask_line, has_hung_up, open_stream_socket, receive_line, send_line
 from mind_body.host.liveness import take_hold
 from mind_body.host.peers import (
     Peer,
@@ -413,7 +413,8 @@ async def test_under_systemd_a_process_of_no_unit_is_refused(door: Door) -> None
 
 
 async def test_silent_and_slow_peers_hold_up_nobody_and_are_sent_away(door: Door, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serve, "DEADLINE_S", 0.3)
+    for name in ("DEADLINE_S", "EARLY_S"):
+        monkeypatch.setattr(serve, name, 0.3)
     register_peer(door.home, os.getpid(), "persona", "ada")
     silent = [await door.connect() for _ in range(20)]
     await silent[0].send_all(b'{"ask": ')
@@ -424,7 +425,36 @@ async def test_silent_and_slow_peers_hold_up_nobody_and_are_sent_away(door: Door
         for stream in silent:
             assert await stream.receive_some(10) == b""
             await stream.aclose()
-    assert len(door.told("peer.refused")) == 1, "the same thing is not told twenty times"
+    (told,) = door.told("peer.refused")
+    assert "it took more than 0.3 s" in told, "of who began to ask; who has asked nothing is no cause for complaint"
+
+
+async def test_a_half_may_come_early_and_is_not_told_of_where_it_goes_or_is_sent_away_without_a_question(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register_peer(door.home, os.getpid(), "persona", "ada")
+    caller = Caller(door.home.lease_socket)
+
+    async def ask() -> Answer:
+        found = await caller.ask(render_line(RESERVE), LINE_MAX)
+        assert isinstance(found, Handed), found
+        answer = parse_answer(found.line)
+        assert not isinstance(answer, str), answer
+        return answer
+
+    with trio.fail_after(5):
+        await caller.come_early()
+        assert await ask() == Granted()
+        await caller.come_early()
+        caller.leave()
+        monkeypatch.setattr(serve, "EARLY_S", 0.05)
+        await caller.come_early()
+        early = caller._early
+        assert early is not None
+        while not has_hung_up(early):
+            await trio.sleep(0.01)
+        assert await ask() == Granted(), "who was sent away comes again"
+    assert not door.told("peer.refused")
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,10 @@ from mind_body.home import Home
 from mind_body.host.peers import forget_peer, register_peer
 from mind_body.host.secrets import write_secret
 from mind_body.model import lease as asking
-from mind_body.model.lease import Credential, Lease, make_borrow, open_lease
+from mind_body.model.lease import Lease, make_borrow, open_lease
 from mind_body.model.lease_lines import Question, Refused, Settle, Tokens
 from mind_body.model.session import Usage
-from mind_body.model.spend import Declined, Reserved, Trouble
+from mind_body.model.spend import Credential, Declined, Reserved, Trouble
 from tests.builders import hold, make_home, release
 from tests.fake_lease import FakeLease
 from tests.fakes import Notes
