@@ -84,27 +84,34 @@ class SqliteFile:
     kind: ClassVar[FileKind]
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._db = connection
+        self._connection = connection
         self.path = path
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        return self._connection
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Transaction]:
         """One consistent snapshot."""
         with self.kind.translated(self.path):
-            self._db.execute("BEGIN")
+            db = self._db
+            db.execute("BEGIN")
             try:
-                yield self._db
+                yield db
             finally:
-                self._db.execute("ROLLBACK")
+                db.execute("ROLLBACK")
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Transaction]:
         """All or nothing; durable when the block has ended."""
-        with self.kind.translated(self.path), _all_or_nothing(self._db, "BEGIN IMMEDIATE"):
-            yield self._db
+        with self.kind.translated(self.path):
+            db = self._db
+            with _all_or_nothing(db, "BEGIN IMMEDIATE"):
+                yield db
 
     def close(self) -> None:
-        self._db.close()
+        self._connection.close()
 
 
 def connect(
