@@ -32,11 +32,11 @@ BUSY_TIMEOUT_MS = 30_000
 CACHE_KIB = 256
 """Page cache per connection: a host has a thousand of them, and rows are small."""
 PAGE_BYTES = 1024
-"""SQLite allocates room for 20 pages with every connection, and mouth and heartbeat hold one for each Mind: at its usual 4,096 an
-idle connection costs 0.18 MB, so 0.12. Our rows are a few hundred bytes, and a commit takes no longer."""
+"""SQLite allocates room for 20 pages with every connection, and mouth and heartbeat hold one for each Mind that does not rest: at
+its usual 4,096 an idle connection costs 0.18 MB, so 0.12. Our rows are a few hundred bytes, and a commit takes no longer."""
 FEW_STATEMENTS, ALL_STATEMENTS = 4, 128
-"""Prepared statements kept per connection. The mouth holds a thousand Minds, of whom few are talked to, and what is kept for each
-costs more memory (4 KB each, by `probes/memory.py`) than preparing it anew is worth. A half of a Mind holds one, and keeps all."""
+"""Prepared statements kept per connection. A mouth opens a thousand Minds, of whom few are talked to, and what is kept for each costs
+more memory (4 KB each, by `probes/memory.py`) than preparing it anew is worth. A half of a Mind holds one, and keeps all."""
 REST_LOOKS = 2
 """A Mind in whose file nobody has written for so many looks (`look_s`) rests: by default a minute, longer than people pause."""
 TICK_S = 1.0
