@@ -32,8 +32,6 @@ BUSY_TIMEOUT_MS = 5_000
 """How long a connection queues for another's commit where its kind does not say."""
 WAL_TRIES, WAL_AGAIN_S = 500, 0.02
 """Ten seconds for processes that make one file WAL together."""
-STATEMENTS_MAX = 128
-"""Prepared statements kept per connection, as Python has it."""
 
 
 class Mark(NamedTuple):
@@ -84,27 +82,34 @@ class SqliteFile:
     kind: ClassVar[FileKind]
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
-        self._db = connection
+        self._connection = connection
         self.path = path
+
+    @property
+    def _db(self) -> sqlite3.Connection:
+        return self._connection
 
     @contextlib.contextmanager
     def read(self) -> Iterator[Transaction]:
         """One consistent snapshot."""
         with self.kind.translated(self.path):
-            self._db.execute("BEGIN")
+            db = self._db
+            db.execute("BEGIN")
             try:
-                yield self._db
+                yield db
             finally:
-                self._db.execute("ROLLBACK")
+                db.execute("ROLLBACK")
 
     @contextlib.contextmanager
     def write(self) -> Iterator[Transaction]:
         """All or nothing; durable when the block has ended."""
-        with self.kind.translated(self.path), _all_or_nothing(self._db, "BEGIN IMMEDIATE"):
-            yield self._db
+        with self.kind.translated(self.path):
+            db = self._db
+            with _all_or_nothing(db, "BEGIN IMMEDIATE"):
+                yield db
 
     def close(self) -> None:
-        self._db.close()
+        self._connection.close()
 
 
 class Weighing:
@@ -134,12 +139,10 @@ def weigh(db: sqlite3.Connection, table: str) -> Iterator[Weighing]:
         yield Weighing(db, table)
 
 
-def connect(
-    path: Path, *, read_only: bool = False, busy_ms: int = BUSY_TIMEOUT_MS, statements: int = STATEMENTS_MAX
-) -> sqlite3.Connection:
+def connect(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_TIMEOUT_MS) -> sqlite3.Connection:
     """Transactions are begun by hand, rows are read by name. Raises SQLite's errors and OSError, as all below do."""
     name = f"file:{path}?mode=ro" if read_only else path
-    db = sqlite3.connect(name, uri=read_only, isolation_level=None, timeout=busy_ms / 1000, cached_statements=statements)
+    db = sqlite3.connect(name, uri=read_only, isolation_level=None, timeout=busy_ms / 1000)
     db.row_factory = sqlite3.Row
     return db
 

@@ -2,16 +2,16 @@
 
     .venv/bin/python probes/memory.py [--minds 50] [--no-local]
 
-Megabytes (10^6 bytes) resident, idle. `per_mind_mb` is what mouth and heartbeat together grow by for each further idle Mind, each
-with a room of her own; `persona_mb` is a lingering persona of an `openai` provider; `local_model_mb` is the child that holds the
-embedded model. `idle_persona_processes` must be 0: a Mind that nobody talks to has no process of her own.
+Megabytes (10^6 bytes) resident, idle: nobody has spoken for two looks of the organs, so that every Mind rests (see `mind.store`),
+and neither mouth nor heartbeat holds a descriptor of a mind. `per_mind_mb` is what mouth and heartbeat together grow by for each
+further idle Mind, each with a room of her own; `persona_mb` is a lingering persona of an `openai` provider; `local_model_mb` is the
+child that holds the embedded model. `idle_persona_processes` must be 0: a Mind that nobody talks to has no process of her own.
 """
 
 import argparse
 import json
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import psutil
@@ -23,8 +23,9 @@ from tests.real.parts.person import Person
 from tests.real.parts.scene import Scene, wait_until
 from tests.real.parts.synapse import Homeserver, open_homeserver
 
-REST_S = 3.0
-"""How long everything has been idle before it is weighed."""
+LOOK_S = 5.0
+REST_WITHIN_S = 120.0
+"""Twice two looks, since whoever closes a file last rouses the other once, and time for a slow machine."""
 
 
 def resident_mb(pid: int | None) -> float:
@@ -32,8 +33,14 @@ def resident_mb(pid: int | None) -> float:
     return float(psutil.Process(pid).memory_info().rss) / 1e6
 
 
+def holds_a_mind(pid: int | None) -> bool:
+    assert pid is not None
+    return any("/mind.db" in file.path for file in psutil.Process(pid).open_files())
+
+
 def weigh(scene: Scene) -> tuple[float, float]:
-    time.sleep(REST_S)
+    organs = [scene.organ_pid(organ) for organ in ("mouth", "heartbeat")]
+    wait_until("every Mind to rest", lambda: not any(map(holds_a_mind, organs)), REST_WITHIN_S)
     return resident_mb(scene.organ_pid("mouth")), resident_mb(scene.organ_pid("heartbeat"))
 
 
@@ -48,7 +55,7 @@ def add_minds(scene: Scene, api: ChatApi, bob: Person, names: list[str]) -> None
 
 
 def measure(homeserver: Homeserver, api: ChatApi, directory: Path, minds: int) -> dict[str, float]:
-    scene = Scene(homeserver, directory, look_s=5.0)
+    scene = Scene(homeserver, directory, look_s=LOOK_S)
     bob = scene.person("bob")
     scene.up()
     try:

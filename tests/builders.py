@@ -7,6 +7,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from mind_body.control.effective import BrakeFile, DialFile
 from mind_body.control.files import write_brake, write_dial
 from mind_body.home import Home, directory_home
@@ -69,6 +71,23 @@ def make_mind(directory: Path, name: str = "mind.db") -> Mind:
         os.close(open_shared(path))
         path.write_bytes(_new_mind(vars(store)["MIGRATIONS"]))  # a test may have set others
     return open_mind(path, create=True)
+
+
+def open_descriptors(path: Path) -> list[str]:
+    """What this process holds open of a database: its file, its log, the log's index."""
+    links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]  # noqa: PTH208 - one of them is gone at once
+    return sorted(found for link in links if os.path.lexists(link) and (found := str(link.readlink())).startswith(str(path)))
+
+
+def pass_hours(patch: pytest.MonkeyPatch, directory: Path) -> None:
+    """For the minds in this directory an hour passes, and their file system's clock has ticked."""
+    probe, at = directory / ".tick", vars(store)["now_ms"]() + 3_600_000
+    probe.touch()
+    began = probe.stat().st_mtime_ns
+    while probe.stat().st_mtime_ns == began:
+        probe.touch()
+    probe.unlink()
+    patch.setattr(store, "now_ms", lambda: at)
 
 
 @functools.cache

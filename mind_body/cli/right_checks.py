@@ -92,8 +92,16 @@ def _find_unshared(home: Home, name: str) -> Iterator[_Fault]:
     if not all(may(user, directory, RWX) for user in (READER, PERSONA, SELF)):
         yield _Fault(f"{directory} is not the group's", f"`chgrp {GROUP} {directory} && chmod 2770 {directory}`")
     for path in (db.with_name(db.name + suffix) for suffix in ("", "-wal", "-shm")):
-        if path.exists() and not all(may(user, path, RW) for user in (READER, PERSONA, SELF)):
+        if not _is_shared(path):
             yield _Fault(f"{path} cannot be written by all organs", f"`chgrp {GROUP} {path} && chmod 660 {path}`")
+
+
+def _is_shared(path: Path) -> bool:
+    """A log that is not there is: it goes when the last who has the file open closes it, at any moment."""
+    try:
+        return all(may(user, path, RW) for user in (READER, PERSONA, SELF))
+    except FileNotFoundError:
+        return True
 
 
 def _find_strange(home: Home, name: str) -> Iterator[_Fault]:

@@ -32,8 +32,9 @@ from mind_body.mouth.take_in import TakeIn
 from mind_body.mouth.tell import tell_taken
 
 EXPIRY_S = 3600.0
-STORE_EMPTY_MS = 600_000
-"""A position that only empty answers have moved is stored this often."""
+STORE_EMPTY_MS = 3_600_000
+"""A position that only empty answers have moved is stored this often: from an older one a homeserver has a little more to look
+through after a restart, and each time it is stored a resting Mind is roused."""
 HOLLOW_MAX = 10
 """So many empty answers in a row that came at once, and the next is waited for: a homeserver that does not hold a /sync open (or a
 proxy that does not let it) would be asked as fast as it answers, at the cost of all other Minds."""
@@ -63,6 +64,7 @@ class Ear:
             TakeIn(tx, seat.user_id, seat.config, now_ms()).conversations()
         with seat.mind.read() as tx:
             self._since = read_position(tx)
+        self._stored_at = now_ms()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._do_chores, nursery)
             nursery.start_soon(self._expire)
@@ -79,7 +81,6 @@ class Ear:
             sync = await account.sync(self._since, seat.host.sync_timeout_s)
             crash_point("ear.sync-answered")
             roused = self._take(sync)
-            seat.mind.shrink()
         except MatrixUnauthorised:
             seat.refuse(account)
         except MatrixLimited as error:
@@ -145,7 +146,8 @@ class Ear:
                 self._start(nursery, "upgrade", room.room_id, self._following(room), again=False)
             if unasked and self._hears:
                 self._start(nursery, "question", "", self._questions.open)
-            await seat.chores.wait(seat.host.look_s)
+            seat.open_chores = bool(gaps or invited or unasked)
+            await seat.chores.wait(seat.host.look_s, lambda: not seat.open_chores and seat.mind.resting)
 
     def _filling(self, room_id: str) -> Callable[[], Awaitable[None]]:
         return lambda: fill_gaps(self._seat, room_id)

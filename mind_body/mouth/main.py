@@ -12,6 +12,7 @@ import trio
 from mind_body.config import list_minds
 from mind_body.home import Home
 from mind_body.host.limits import raise_descriptor_limit
+from mind_body.host.memory import return_memory
 from mind_body.host.poke import send_poke
 from mind_body.host.post import Post, open_post
 from mind_body.matrix.client import MatrixClient
@@ -22,6 +23,8 @@ from mind_body.settings import HostConfig
 
 SPACING_MAX_S = 0.1
 """Between two rounds at most; it grows with what a round takes, so that a storm of pokes costs at most a third of a core."""
+REST_MAX_S = 0.05
+"""How long one round may take to let Minds rest: closing a file may wait for the disk."""
 AGAIN_S = 0.1
 """How soon a brake that has not quite taken hold is looked at again."""
 
@@ -56,10 +59,13 @@ class Mouth:
         self._post.journal.note("mouth.started", f"The mouth hears and speaks for {minds}.")
         while True:
             begun = trio.current_time()
-            if begun >= next_thorough or _mark(self._home.minds_dir) != self._listed:
+            thorough = begun >= next_thorough
+            if thorough or _mark(self._home.minds_dir) != self._listed:
                 next_thorough = begun + self._post.look_s
                 self._list(nursery)
             settled = self._look()
+            if thorough:
+                self._rest()
             await trio.sleep(min(2 * (trio.current_time() - begun), SPACING_MAX_S))
             await self._post.pokes.wait(next_thorough - trio.current_time() if settled else AGAIN_S)
 
@@ -86,6 +92,16 @@ class Mouth:
         if not names:
             self._post.notify.progress()
         self._post.notify.status(self._say_status())
+
+    def _rest(self) -> None:
+        """Those for whom nothing happens, as many as there is time for."""
+        begun, rested = trio.current_time(), False
+        for served in self._served.values():
+            if trio.current_time() - begun > REST_MAX_S:
+                break
+            rested |= served.rest()
+        if rested:
+            return_memory()
 
     def _look(self) -> bool:
         """Whether every Mind has come to rest."""

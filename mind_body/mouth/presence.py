@@ -60,6 +60,8 @@ class Presence:
         self._typing: dict[str, float] = {}
         """Room → when it was last said (trio's clock)."""
         self._receipts_after = 0.0
+        self.settled = False
+        """Nobody was thinking at the last look, and everything that was read was said to be."""
 
     def look(self) -> None:
         self._nudge.set()
@@ -69,9 +71,11 @@ class Presence:
         try:
             while True:
                 self._nudge.clear()
+                self.settled = True
                 await self._show_typing(self._rooms_thought_about())
                 await self._send_receipts()
-                await self._nudge.wait(min(CHECK_S, self._look_s) if self._typing else self._look_s)
+                look_s = min(CHECK_S, self._look_s) if self._typing else self._look_s
+                await self._nudge.wait(look_s, lambda: self.settled and self._mind.resting)
         finally:
             with trio.move_on_after(FAREWELL_S, shield=True), contextlib.suppress(MatrixError):
                 await self._show_typing(set())
@@ -82,6 +86,7 @@ class Presence:
     def _rooms_thought_about(self) -> set[str]:
         with self._mind.read() as tx:
             thinking = read_typing(tx)
+        self.settled &= not thinking
         if not thinking or self._held():
             return set()
         holder = read_holder(self._home.lock_file("persona", self._name))
@@ -107,9 +112,11 @@ class Presence:
 
     async def _send_receipts(self) -> None:
         if trio.current_time() < self._receipts_after:
+            self.settled = False
             return
         with self._mind.read() as tx:
             due = read_receipts_due(tx)
+        self.settled &= not due
         if due and self._held():
             return
         for room_id, seq, event_id, thread in due:

@@ -57,6 +57,10 @@ class Seat:
     """Whether something is on its way to the homeserver; set by who speaks."""
     chores: Nudge = field(default_factory=Nudge)
     """There may be an invite to answer or a gap to fill."""
+    open_chores: bool = False
+    """There is one."""
+    settled: Callable[[], bool] = lambda: True
+    """Whether nothing is queued, shown or to be acknowledged, so that it need not be looked at again; set by who speaks."""
     trouble: str | None = None
     """Why she is not signed in, for the status line."""
     deaf: bool = False

@@ -2,6 +2,8 @@
 
 1. Her fault is hers alone: whatever ends here is told once, waited out, and begun again; no other Mind notices.
 2. The brake and dial are acknowledged when what was on its way has arrived: then she is really held.
+3. Her loops look by themselves, too, but not while her mind rests: then nothing was written since they last looked, and `look` sees
+   what is.
 """
 
 import traceback
@@ -18,7 +20,7 @@ from mind_body.home import Home
 from mind_body.log import Journal
 from mind_body.matrix.client import MatrixClient
 from mind_body.mind.acks import admit_ack, is_acked
-from mind_body.mind.store import open_mind
+from mind_body.mind.store import REST_LOOKS, open_mind
 from mind_body.mouth.ear import Ear
 from mind_body.mouth.seat import Seat
 from mind_body.mouth.sign_in import keep_signed_in
@@ -94,6 +96,17 @@ class Served:
         except MindBodyError as error:
             self._journal.note("mouth.look-failed", f"A look at '{self.name}' failed: {error}.", level="error")
             return True
+
+    def rest(self) -> bool:
+        """Give her connection back where nothing happens (see `mind.store`); whether that was done."""
+        seat = self._seat
+        if seat is None or seat.mind.resting or seat.open_chores or not seat.settled():
+            return False
+        try:
+            return seat.mind.rest(REST_LOOKS * seat.host.look_s)
+        except MindBodyError as error:
+            self._journal.note("mouth.look-failed", f"A look at '{self.name}' failed: {error}.", level="error")
+            return False
 
     def _acknowledge(self, seat: Seat, control: Control) -> bool:
         if isinstance(control, Held) and seat.speaking():

@@ -31,6 +31,7 @@ async def _speak(seat: Seat, account: Account) -> MindBodyError:
     voice = Voice(*place, identity=seat.identity, journal=seat.journal, account=account, look_s=look_s)
     presence = Presence(*place, identity=seat.identity, journal=seat.journal, account=account, look_s=look_s)
     seat.speaking = lambda: voice.speaking
+    seat.settled = lambda: voice.settled and presence.settled
     faults: list[MindBodyError] = []
 
     async def until_fault(part: Callable[[], Awaitable[None]]) -> None:

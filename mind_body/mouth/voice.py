@@ -65,6 +65,8 @@ class Voice:
         self._nudge = Nudge()
         self._busy: set[str] = set()
         self._fault: MindBodyError | None = None
+        self.settled = False
+        """Nothing was queued at the last look."""
 
     @property
     def speaking(self) -> bool:
@@ -81,9 +83,8 @@ class Voice:
             while self._fault is None:
                 self._nudge.clear()
                 next_at = self._start_due(nursery)
-                self._mind.shrink()
                 wait_s = self._look_s if next_at is None else (next_at - self._now()) / 1000
-                await self._nudge.wait(min(max(wait_s, 0.001), self._look_s))
+                await self._nudge.wait(min(max(wait_s, 0.001), self._look_s), lambda: self.settled and self._mind.resting)
             nursery.cancel_scope.cancel()
         if self._fault is not None:
             raise self._fault
@@ -91,6 +92,7 @@ class Voice:
     def _start_due(self, nursery: trio.Nursery) -> int | None:
         with self._mind.read() as tx:
             rows = outbox.next_said(tx)
+        self.settled = not rows
         if not rows or self._held():
             return None
         due = pick_due(rows, self._busy, self._now())

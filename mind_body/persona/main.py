@@ -12,7 +12,7 @@ from mind_body.home import Home
 from mind_body.host.post import Post, keep_half
 from mind_body.mind.records import RunKind
 from mind_body.mind.runs import adopt_run, end_run, live_run, read_pauses, set_pause
-from mind_body.mind.store import ALL_STATEMENTS, Mind, open_mind
+from mind_body.mind.store import Mind, open_mind
 from mind_body.model.lease import open_lease
 from mind_body.model.pausing import plan_fault
 from mind_body.persona.open_sessions import OpenSessions
@@ -30,7 +30,7 @@ async def run(home: Home, name: str) -> int:
 
 
 async def _serve(post: Post, name: str) -> None:
-    mind = open_mind(post.home.mind_db(name), statements=ALL_STATEMENTS)
+    mind = open_mind(post.home.mind_db(name))
     try:
         post.pokes.drain()
         files, worked = ConfigFiles(post.home), False

@@ -9,7 +9,7 @@ from mind_body.home import Home
 from mind_body.host.beside import background
 from mind_body.host.post import Post, keep_half
 from mind_body.mind.sessions import read_open_sessions
-from mind_body.mind.store import ALL_STATEMENTS, Mind, open_mind
+from mind_body.mind.store import Mind, open_mind
 from mind_body.model.claude import ANTHROPIC
 from mind_body.model.gateway import Gateway
 from mind_body.model.http import open_client
@@ -32,7 +32,7 @@ async def run(home: Home, name: str) -> int:
 
 
 async def _serve(post: Post, name: str) -> None:
-    mind = open_mind(post.home.mind_db(name), statements=ALL_STATEMENTS)
+    mind = open_mind(post.home.mind_db(name))
     try:
         post.pokes.drain()
         again = has_open_run(mind)

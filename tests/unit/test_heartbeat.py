@@ -26,7 +26,7 @@ from mind_body.mind.runs import adopt_run, end_run, live_run, recent_runs, set_p
 from mind_body.mind.store import Mind, open_mind
 from mind_body.settings import HostConfig
 from mind_body.sqlite_file import Weighing
-from tests.builders import NOW, add_mind, hold, insert_heard, insert_room, make_home, release
+from tests.builders import NOW, add_mind, hold, insert_heard, insert_room, make_home, open_descriptors, pass_hours, release
 from tests.fakes import Notes
 
 KIND = RunKind.PERSONA_TURN
@@ -407,6 +407,38 @@ async def test_what_comes_while_she_is_looked_at_is_in_the_run_that_is_opened(
     run = scene.live()
     assert run is not None
     assert "other" in run.conversations
+
+
+async def test_a_mind_for_whom_nothing_happens_rests_and_is_woken_by_a_message(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = scene.home.mind_db("ada")
+    await scene.look(NOW, thorough=True)
+    held = len(open_descriptors(database))
+    await scene.look(NOW + 1, thorough=True)
+    assert len(open_descriptors(database)) == held, "somebody has just written"
+    pass_hours(monkeypatch, database.parent)
+    await scene.look(NOW + 2)
+    await scene.look(NOW + 3, thorough=True)
+    assert len(open_descriptors(database)) < held
+    held = len(open_descriptors(database))
+    for step in range(4, 8):
+        await scene.look(NOW + step, thorough=step % 2 == 0)
+    assert len(open_descriptors(database)) == held
+    scene.hear()
+    await scene.look(LATER)
+    assert scene.live() is not None
+
+
+async def test_a_mind_with_a_live_run_does_not_rest(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.hear()
+    await scene.look(LATER, thorough=True)
+    assert scene.live() is not None
+    held = len(open_descriptors(scene.home.mind_db("ada")))
+    pass_hours(monkeypatch, scene.home.mind_dir("ada"))
+    for step in range(1, 4):
+        await scene.look(LATER + step, thorough=True)
+    assert len(open_descriptors(scene.home.mind_db("ada"))) == held
 
 
 async def test_a_full_disk_under_one_mind_is_told_and_nothing_is_half_done(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
