@@ -108,7 +108,7 @@ def _mended(standing: Standing) -> Standing:
 
 
 def _of_mail(known: Known, facts: WakeFacts) -> Topic:
-    """What people wrote to her, and work of hers that they are to hear of. What is turned away waits for no time."""
+    """What people wrote to her, and work of hers that they are to hear of."""
     count = sum(mail.count for mail in facts.pending)
     news = "the end of her work is to be told" if facts.awaited else ""
     waiting = " and ".join(part for part in (_count(count) if count else "", news) if part)
@@ -118,10 +118,20 @@ def _of_mail(known: Known, facts: WakeFacts) -> Topic:
         return Topic("mail", "acting", _run(known, live, known.live), (*after, *away))
     dead = _buried(known.wake.standing.live, known.live)
     if not waiting:
-        return Topic("mail", "rests", "Nobody waits for an answer.", (*dead, *away))
+        return _of_turned_away(known, (*dead, *away))
     answer = decide_wake(facts, known.control, _without_beats(known.house), known.now)
     skips = [skip for cause in _causes(facts.pending, known.house) for skip in _skips(known, facts.standing, cause)]
     return _topic("mail", waiting, answer, (*dead, *_because(known, answer, skips), *away), known)
+
+
+def _of_turned_away(known: Known, because: tuple[str, ...]) -> Topic:
+    """There is no other mail. What a person or an operator alone can mend waits for no time."""
+    timed = [one for one in known.turned_away if one.kind not in {"loop", "dear"}]
+    if not timed:
+        return Topic("mail", "rests", "Nobody waits for an answer.", because)
+    again = min(one.until or known.day_ends for one in timed)
+    told = f"{_count(sum(one.mail.count for one in timed))}: she may act {known.when(again)}."
+    return Topic("mail", "waits", told, because, again)
 
 
 def _of_beats(known: Known, facts: WakeFacts) -> Topic:
