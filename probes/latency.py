@@ -45,27 +45,42 @@ PERSONA = {"linger_s": 600.0, "debounce_s": 0.0, "counterpart_turns": 100_000}
 """She is asked more often than one account may ask her in a day."""
 
 
+QUIET_S = 0.05
+"""Before each message, both wait in a /sync of theirs: what became of the one before is over."""
+
+
 class BareClient:
-    """A client that does nothing but receive: /sync again and again, noting when each event came."""
+    """A client that does nothing but receive: /sync again and again, noting when each message came.
+
+    After a message it rests until it is told to listen: its next /sync, and what that costs the homeserver, would be in the way of
+    what is measured beside it.
+    """
 
     def __init__(self, person: Person) -> None:
         self.seen: dict[str, float] = {}
         self._person = person
         self._stop = threading.Event()
+        self._listen = threading.Event()
         person.sync()
         self._thread = threading.Thread(target=self._loop, daemon=True)
         self._thread.start()
 
     def _loop(self) -> None:
         while not self._stop.is_set():
+            self._listen.wait()
             answer = self._person.sync(2.0)
             now = time.monotonic()
             for joined in answer.get("rooms", {}).get("join", {}).values():
                 for event in joined["timeline"]["events"]:
-                    self.seen.setdefault(event["event_id"], now)
+                    self._listen.clear()
+                    self.seen[event["event_id"]] = now
+
+    def listen(self) -> None:
+        self._listen.set()
 
     def close(self) -> None:
         self._stop.set()
+        self._listen.set()
         self._thread.join()
 
 
@@ -81,6 +96,8 @@ def measure_messages(homeserver: Homeserver, api: ChatApi, directory: Path, coun
         bare = BareClient(witness)
         ours, theirs = [], []
         for number in range(count + 5):
+            bare.listen()
+            time.sleep(QUIET_S)
             began, request, event_id = ask(scene, api, bob, room, number)
             received = wait_until("the bare client", lambda event=event_id: bare.seen.get(event))  # type: ignore[misc]
             if number >= 5:  # the first open connections and the persona

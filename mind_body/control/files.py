@@ -4,7 +4,9 @@
    the wrong user or writable by others is `Held(reason)`.
 2. Owned by root, or by the owner of the home under `--home`; writable by nobody else. The same holds for their directory, since who
    may rename there may release.
-3. Written whole: temporary file, fsync, rename, fsync of the directory.
+3. What was read of a file counts while its marks are the same, if it was old when it was read: the next write shows in them. Owner
+   and mode are asked for every time.
+4. Written whole: temporary file, fsync, rename, fsync of the directory.
 """
 
 import json
@@ -13,6 +15,7 @@ import stat
 from pathlib import Path
 from typing import TypeVar
 
+from mind_body.clock import now_ms
 from mind_body.config import parse_settings, read_toml
 from mind_body.control.effective import BrakeFile, Control, DialFile, Held, effective
 from mind_body.errors import ConfigError, StorageError
@@ -20,15 +23,19 @@ from mind_body.home import Home
 from mind_body.settings import Settings
 
 S = TypeVar("S", bound=Settings)
+OLD_MS = 1000
+"""Longer than any file system's clock takes for a tick: two writes within one leave the same marks."""
+_known: dict[Path, tuple[tuple[int, ...], Settings]] = {}
+"""What was read, by file. Parsing takes ten times what asking does, and both are asked for six times on the way to a model call."""
 
 
 def read_control(home: Home, name: str) -> Control:
     """What this Mind may do now. Never raises."""
     directory = home.control_dir(name)
     owners = _owners(home)
-    fault = _ownership_fault(directory, owners)
-    if fault:
-        return Held(fault)
+    trusted = _look(directory, owners)
+    if isinstance(trusted, str):
+        return Held(trusted)
     brake = _read(directory / "brake.toml", BrakeFile, owners)
     dial = _read(directory / "dial.toml", DialFile, owners)
     return effective(brake, dial)
@@ -64,16 +71,24 @@ def _owners(home: Home) -> set[int]:
 
 
 def _read(path: Path, shape: type[S], owners: set[int]) -> S | str:
-    fault = _ownership_fault(path, owners)
-    if fault:
-        return fault
+    found = _look(path, owners)
+    if isinstance(found, str):
+        return found
+    marks = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    known = _known.get(path)
+    if known is not None and known[0] == marks and isinstance(known[1], shape):
+        return known[1]
     try:
-        return parse_settings(shape, read_toml(path), str(path))
+        read = parse_settings(shape, read_toml(path), str(path))
     except ConfigError as error:
         return str(error)
+    if found.st_ctime_ns // 1_000_000 < now_ms() - OLD_MS:
+        _known[path] = (marks, read)
+    return read
 
 
-def _ownership_fault(path: Path, owners: set[int]) -> str | None:
+def _look(path: Path, owners: set[int]) -> os.stat_result | str:
+    """The file as it is, or why it cannot be trusted."""
     try:
         found = path.lstat()
     except OSError as error:
@@ -86,7 +101,7 @@ def _ownership_fault(path: Path, owners: set[int]) -> str | None:
         return f"{path} belongs to user {found.st_uid}, who may not hold the brake; chown it to root or to the home's owner"
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return f"{path} is writable by others; chmod go-w it"
-    return None
+    return found
 
 
 def _write(path: Path, comment: str, values: Settings) -> None:

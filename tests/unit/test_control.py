@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mind_body import clock
+from mind_body.control import files
 from mind_body.control.effective import BrakeFile, Dial, DialFile, Held, Released, effective
 from mind_body.control.files import read_control, read_dial, write_brake, write_dial
 from mind_body.errors import ConfigError
@@ -32,6 +34,10 @@ def brake_file(home: Home) -> Path:
 
 def dial_file(home: Home) -> Path:
     return home.control_dir("ada") / "dial.toml"
+
+
+def no_toml(path: Path) -> dict[str, object]:
+    raise AssertionError(path)
 
 
 def held(home: Home) -> str:
@@ -163,6 +169,57 @@ def test_what_is_written_is_what_is_read(tmp_path_factory: pytest.TempPathFactor
     assert read_dial(home, "ada") == dial
     write_brake(home, "ada", BrakeFile(state="held", reason=reason))
     assert read_control(home, "ada") == Held(reason or "held by the operator")
+
+
+def age(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on every file is old."""
+    monkeypatch.setattr(files, "now_ms", lambda: clock.now_ms() + 60_000)
+
+
+def test_a_file_that_was_read_when_it_was_old_is_read_again_when_it_is_another(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    age(monkeypatch)
+    text = brake_file(home).read_text()
+    assert isinstance(read_control(home, "ada"), Released)
+    monkeypatch.setattr(files, "read_toml", no_toml)
+    assert isinstance(read_control(home, "ada"), Released), "it is not read again"
+    monkeypatch.undo()
+    age(monkeypatch)
+    before = brake_file(home).stat()
+    with brake_file(home).open("r+") as file:
+        file.write(text.replace('"released"', '"held"    '))
+    os.utime(brake_file(home), ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = brake_file(home).stat()
+    assert (after.st_ino, after.st_size, after.st_mtime_ns) == (before.st_ino, before.st_size, before.st_mtime_ns)
+    assert held(home) == "held by the operator"
+
+
+def test_a_file_that_was_just_written_is_read_every_time_since_the_next_write_may_leave_the_same_marks(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    marks = brake_file(home).lstat()
+    monkeypatch.setattr(files, "_look", lambda *_: marks)
+    monkeypatch.setattr(files, "now_ms", lambda: marks.st_ctime_ns // 1_000_000 + files.OLD_MS)
+    assert isinstance(read_control(home, "ada"), Released)
+    hold(home, "ada", "enough")
+    assert held(home) == "enough"
+
+
+@as_root
+@pytest.mark.parametrize("which", [brake_file, dial_file])
+def test_who_may_write_a_file_is_asked_for_however_often_it_was_read(
+    home: Home, which: Callable[[Home], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    age(monkeypatch)
+    assert isinstance(read_control(home, "ada"), Released)
+    assert isinstance(read_control(home, "ada"), Released)
+    which(home).chmod(0o666)
+    assert "writable by others" in held(home)
+    which(home).chmod(0o644)
+    assert isinstance(read_control(home, "ada"), Released)
+    os.chown(which(home), WRONG_USER, -1)
+    assert f"belongs to user {WRONG_USER}" in held(home)
+    which(home).unlink()
+    assert "cannot be read" in held(home)
 
 
 def test_a_wide_umask_makes_no_file_that_is_then_refused(home: Home) -> None:
