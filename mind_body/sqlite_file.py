@@ -115,16 +115,16 @@ class SqliteFile:
 class Weighing:
     """A snapshot to decide on, and to act upon where nobody has written since."""
 
-    def __init__(self, tx: Transaction, table: str) -> None:
+    def __init__(self, tx: Transaction, changes_nothing: str) -> None:
         self.tx = tx
-        self._table = table
+        self._changes_nothing = changes_nothing
 
     def act(self) -> bool:
         """True: what was read is how it is, and from here on it is a write. False, at once: somebody writes, or has written since;
         decide anew, in a `write`.
         """
         try:
-            self.tx.execute(f"DELETE FROM {self._table} WHERE 0")  # changes nothing, and takes the writer's lock
+            self.tx.execute(self._changes_nothing)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
                 raise
@@ -133,10 +133,10 @@ class Weighing:
 
 
 @contextlib.contextmanager
-def weigh(db: sqlite3.Connection, table: str) -> Iterator[Weighing]:
-    """`table`: any that the file has."""
+def weigh(db: sqlite3.Connection, changes_nothing: str) -> Iterator[Weighing]:
+    """`changes_nothing`: a statement that takes the writer's lock, and has no other effect."""
     with _all_or_nothing(db, "BEGIN"):
-        yield Weighing(db, table)
+        yield Weighing(db, changes_nothing)
 
 
 def connect(path: Path, *, read_only: bool = False, busy_ms: int = BUSY_TIMEOUT_MS) -> sqlite3.Connection:

@@ -89,7 +89,7 @@ class Mind(SqliteFile):
     @contextlib.contextmanager
     def weigh(self) -> Iterator[Weighing]:
         """A snapshot which may become a write; then all or nothing, and durable when the block has ended."""
-        with KIND.translated(self.path), sqlite_file.weigh(self._db, "position") as weighing:
+        with KIND.translated(self.path), sqlite_file.weigh(self._db, "DELETE FROM position WHERE 0") as weighing:
             yield weighing
 
     def changed(self) -> bool:

@@ -50,7 +50,8 @@ class Sitter:
             await self._take_turns(run)
         except BaseException as error:
             if is_cancellation(error):
-                self._end(run, "stopped", STOPPED)
+                why = self._taker.read_stop()
+                self._end(run, "stopped" if why == STOPPED else "held", why)
             raise
         finally:
             self._lease.close_run()

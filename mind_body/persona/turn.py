@@ -72,12 +72,15 @@ class TurnTaker:
 
     async def take(self, opened: Opened) -> Taken:
         """The turn, recorded or discarded."""
-        course = Course(Failed("held", None, STOPPED))
+        unanswered = Failed("held", None, STOPPED)
+        course = Course(unanswered)
         try:
             await self._talk(opened, course)
         except BaseException as error:
             # Told to stop: what is known is recorded, without waiting for anything. A fault of our own is a lost turn instead.
             if is_cancellation(error):
+                if course.outcome is unanswered:
+                    course.outcome = Failed("held", None, self.read_stop())
                 self._record(opened, course)
             raise
         recorded = await self._record_when_possible(opened, course)
@@ -94,6 +97,11 @@ class TurnTaker:
             with self.place.mind.write() as tx:
                 admit_ack(tx, "persona", control, now_ms())
         return control
+
+    def read_stop(self) -> str:
+        """Why this process is told to stop. Whoever holds a Mind's brake may stop her process before she has seen it."""
+        control = read_control(self.place.home, self.place.me.name)
+        return control.reason if isinstance(control, Held) else STOPPED
 
     def _is_in_step(self, course: Course) -> bool:
         """Whether the open session is what the record says it is."""

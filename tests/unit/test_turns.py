@@ -346,6 +346,19 @@ async def test_being_told_to_stop_records_the_turn_and_keeps_its_rows(stage: Sta
     assert [row["state"] for row in stage.rows("SELECT state FROM turn")] == ["failed"]
 
 
+async def test_who_is_stopped_because_she_is_held_was_held_whoever_sees_it_first(stage: Stage) -> None:
+    stage.hear("hello")
+    stage.provider.hold = trio.Event()
+    run = stage.grant()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(stage.turn, run)
+        await trio.testing.wait_all_tasks_blocked()
+        hold(stage.home, "ada", "enough")
+        nursery.cancel_scope.cancel()
+    ended = stage.run(run)
+    assert (ended.outcome, ended.end_reason) == ("held", "held: enough")
+
+
 def lose(stage: Stage) -> list[int]:
     """A turn whose process died: what it had taken."""
     run = stage.grant()
