@@ -32,9 +32,9 @@ from mind_body.mouth.take_in import TakeIn
 from mind_body.mouth.tell import tell_taken
 
 EXPIRY_S = 3600.0
-STORE_EMPTY_MS = 3_600_000
-"""A position that only empty answers have moved is stored this often: from an older one a homeserver has a little more to look
-through after a restart, and each time it is stored a resting Mind is roused."""
+STORE_EMPTY_MS = 600_000
+"""A position that only empty answers have moved is stored this often, and with the first of them: when that was tells who reads the
+record that she hears. Each time a resting Mind is roused."""
 HOLLOW_MAX = 10
 """So many empty answers in a row that came at once, and the next is waited for: a homeserver that does not hold a /sync open (or a
 proxy that does not let it) would be asked as fast as it answers, at the cost of all other Minds."""
@@ -64,7 +64,6 @@ class Ear:
             TakeIn(tx, seat.user_id, seat.config, now_ms()).conversations()
         with seat.mind.read() as tx:
             self._since = read_position(tx)
-        self._stored_at = now_ms()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._do_chores, nursery)
             nursery.start_soon(self._expire)

@@ -9,6 +9,8 @@ import httpx
 import pytest
 import trio
 
+from mind_body.cli.mind_status import DEAF_AFTER_MS
+from mind_body.clock import now_ms
 from mind_body.home import Home
 from mind_body.host.liveness import take_hold
 from mind_body.host.notify import Notify
@@ -17,7 +19,10 @@ from mind_body.host.post import Post
 from mind_body.log import Journal
 from mind_body.matrix.client import MatrixClient
 from mind_body.mind.outbox import admit_said
+from mind_body.mind.reports import read_figures
+from mind_body.mind.rooms import save_position
 from mind_body.mind.store import open_mind
+from mind_body.mouth import ear
 from mind_body.mouth.main import Mouth
 from mind_body.settings import HostConfig
 from tests.builders import NOW, insert_room, make_home, make_new_said, open_descriptors, pass_hours
@@ -66,6 +71,15 @@ class Stage:
             admit_said(tx, [make_new_said(body, ROOM, body=body) for body in bodies], None, NOW)
         mind.close()
 
+    def heard_until(self) -> int:
+        """As `mind status` and `mind why` read it."""
+        mind = open_mind(self.home.mind_db("ada"))
+        with mind.read() as tx:
+            found = read_figures(tx, now_ms()).heard_until
+        mind.close()
+        assert found is not None
+        return found
+
     async def until(self, check: Callable[[], Any]) -> None:
         with trio.fail_after(DEADLINE_S):
             while not check():
@@ -83,6 +97,7 @@ async def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     mind = open_mind(home.mind_db("ada"))
     with mind.write() as tx:
         insert_room(tx, ROOM)
+        save_position(tx, "s0", 1)
     mind.close()
     made = Stage(home, Homeserver())
     hold, pokes = take_hold(home.lock_file("mouth"), "m"), Pokes(open_poke_socket(home.mouth_socket))
@@ -107,6 +122,15 @@ async def test_she_rests_through_looks_and_answers_that_say_nothing(stage: Stage
         return stage.homeserver.syncs > roused + 20
 
     await stage.until(has_rested_for_20_answers)
+
+
+async def test_who_hears_nothing_but_hears_is_never_taken_for_deaf(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert stage.heard_until() > now_ms() - DEAF_AFTER_MS, "it was long ago before the mouth began"
+    for quarter in (1, 2):
+        await stage.until(lambda: stage.rests)
+        later = now_ms() + quarter * DEAF_AFTER_MS
+        monkeypatch.setattr(ear, "now_ms", lambda later=later: later)
+        await stage.until(lambda later=later: stage.heard_until() == later)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("poked", [True, False])
